@@ -8,6 +8,7 @@
 
 use std::time::Instant;
 
+use foresee_predict::checks::Decided;
 use foresee_predict::nondeterminism::{Options, Search, Searched};
 use foresee_trace::generate::{Config, Generator};
 use foresee_trace::{Op, Trace};
@@ -117,7 +118,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 fn search(trace: &Trace, cores: usize) -> anyhow::Result<(f64, Searched)> {
     let options = Options { cores, ..Options::default() };
     let start = Instant::now();
-    let found = Search::new(trace, &options)?.run();
+    let found = Search::new(trace, &options)?.run(&Decided::default());
     Ok((start.elapsed().as_secs_f64(), found))
 }
 

@@ -41,5 +41,5 @@ pub use manifest::{BadManifest, Manifest, Product};
 pub use parts::join;
 pub use perform::{Answer, BadAnswer, Blobs, Failed, Performed, decode, encode, perform};
 pub use plan::{LocalBlobs, Plan, PlanError, Planned, Questions, SpecSource};
-pub use queue::{InProcess, Queue, QueueError};
+pub use queue::{HandOver, InProcess, Queue, QueueError};
 pub use shard::{BadShard, Shard};

@@ -121,11 +121,15 @@ impl Plan {
         }
         let nobody = Blob { digest: Digest::of(b""), name: String::new(), bytes: 0 };
         let mut jobs = Vec::new();
-        let mut add = |specs: Vec<Blob>, checks: &[String], is_default, all: Range<usize>, with| {
+        let mut add = |specs: Vec<Blob>,
+                       checks: &[String],
+                       is_default,
+                       all: Range<usize>,
+                       has_candidates: &dyn Fn(usize) -> bool| {
             let ranges = split(all, parts);
             let more = u32::try_from(parts.div_ceil(ranges.len().max(1))).unwrap_or(u32::MAX);
             for questions in ranges {
-                let candidate_parts = match questions.end <= with && more > 1 {
+                let candidate_parts = match more > 1 && questions.clone().all(has_candidates) {
                     true => more.min(MOST_CANDIDATE_PARTS),
                     false => 0,
                 };
@@ -159,10 +163,10 @@ impl Plan {
         let is_default = group.specs.is_empty() && alone.is_empty();
         let checks = session(settings, 1, &texts, &alone, is_default)?;
         let blobs = declaring().map(|(blob, ..)| blob.clone()).collect();
-        let with_candidates = checks.questions_with_candidates();
-        add(blobs, &alone, is_default, 0..checks.built_in_questions(), with_candidates);
+        let all = 0..checks.built_in_questions();
+        add(blobs, &alone, is_default, all, &|question| checks.has_candidates(question));
         for (blob, _, questions, _) in &specs {
-            add(vec![blob.clone()], &with_specs, false, questions.clone(), 0);
+            add(vec![blob.clone()], &with_specs, false, questions.clone(), &|_| false);
         }
         Ok(jobs)
     }

@@ -11,6 +11,9 @@ use crate::perform::{Blobs, Performed, perform};
 #[error("{0}")]
 pub struct QueueError(pub String);
 
+/// Takes the result of a job, with the job's number.
+pub type HandOver<'d> = dyn FnMut(usize, Performed) -> Result<(), QueueError> + 'd;
+
 /// Something that has jobs done.
 pub trait Queue {
     /// Has each of the jobs done and hands its result to `done`, with the job's number, in any order. A job without an answer
@@ -19,7 +22,7 @@ pub trait Queue {
         &self,
         jobs: &[&Job],
         blobs: &(dyn Blobs + Sync),
-        done: &mut dyn FnMut(usize, Performed) -> Result<(), QueueError>,
+        done: &mut HandOver<'_>,
     ) -> Result<(), QueueError>;
 }
 
@@ -38,7 +41,7 @@ impl Queue for InProcess {
         &self,
         jobs: &[&Job],
         blobs: &(dyn Blobs + Sync),
-        done: &mut dyn FnMut(usize, Performed) -> Result<(), QueueError>,
+        done: &mut HandOver<'_>,
     ) -> Result<(), QueueError> {
         let workers = self.cores.clamp(1, jobs.len().max(1));
         // Fewer jobs than cores leave some for each of them.

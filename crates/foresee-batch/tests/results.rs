@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use foresee_batch::{
-    Blobs, Cache, Digest, Failed, InProcess, Job, Performed, Plan, Questions, Queue, QueueError,
+    Blobs, Cache, Digest, Failed, HandOver, InProcess, Job, Plan, Questions, Queue, QueueError,
     Shard, SpecSource, decode, encode, perform,
 };
 use foresee_predict::session::Settings;
@@ -30,7 +30,7 @@ impl Queue for Counting {
         &self,
         jobs: &[&Job],
         blobs: &(dyn Blobs + Sync),
-        done: &mut dyn FnMut(usize, Performed) -> Result<(), QueueError>,
+        done: &mut HandOver<'_>,
     ) -> Result<(), QueueError> {
         for (number, job) in jobs.iter().enumerate() {
             if *self.done.borrow() == self.most {

@@ -312,6 +312,9 @@ pub(crate) struct WorkerArgs {
     /// Without it, a worker runs no programs. It runs its own file, and only for those who have the same one.
     #[arg(long, value_name = "PROGRAM", help_heading = heading::BATCH)]
     pub(crate) allow_run: Vec<std::ffi::OsString>,
+    /// Also for those who ask for this shell command before each run with --before, word for word; repeatable.
+    #[arg(long, value_name = "CMD", requires = "allow_run", help_heading = heading::BATCH)]
+    pub(crate) allow_before: Vec<String>,
 }
 
 /// How to use the server of a queue.
@@ -369,6 +372,15 @@ pub(crate) struct RunArgs {
     /// Store the trace in this file, in the native format.
     #[arg(long, value_name = "PATH", help_heading = heading::OUTPUT)]
     pub(crate) keep: Option<PathBuf>,
+    /// Publish the run to a queue on this NATS server, as in nats://HOST:4222, and leave the analysis to its observers.
+    ///
+    /// A Java program publishes while it runs, another one when it has ended. Give --spec, too, so that what observers are to
+    /// judge is recorded. Exit status: 0 everything was published; 1 the program failed; 3 something is missing.
+    #[arg(long, value_name = "URL", value_parser = queue_url, help_heading = heading::QUEUE)]
+    #[arg(conflicts_with_all = ["confirm", "schedules", "lattice"])]
+    pub(crate) to: Option<String>,
+    #[command(flatten)]
+    pub(crate) publish: PublishArgs,
     /// How threads run while they are captured.
     #[arg(long, value_enum, default_value_t = CaptureMode::Sync, help_heading = heading::CAPTURE)]
     pub(crate) mode: CaptureMode,
@@ -926,17 +938,8 @@ pub(crate) struct SendArgs {
     /// Address of the observer, HOST:PORT or unix:PATH, or of a NATS server with a queue, nats://HOST:4222.
     #[arg(long, value_name = "ADDR", help_heading = heading::NETWORK)]
     pub(crate) to: Destination,
-    /// Drop events if the queue is full, instead of waiting.
-    ///
-    /// The verdict then covers only the events before the first one that was dropped.
-    #[arg(long, help_heading = heading::QUEUE)]
-    pub(crate) lossy: bool,
-    /// Space for events of runs without a verdict, if the queue is new.
-    #[arg(long, value_name = "MIB", default_value_t = 4096, help_heading = heading::QUEUE)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) events_size: u64,
     #[command(flatten)]
-    pub(crate) server: QueueArgs,
+    pub(crate) publish: PublishArgs,
     /// Send N events per second instead of as many as the observer accepts.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(help_heading = heading::NETWORK)]
@@ -955,15 +958,43 @@ pub(crate) struct SendArgs {
     /// Name of the program in the observer's reports [default: the file name].
     #[arg(long, value_name = "NAME", help_heading = heading::NETWORK)]
     pub(crate) name: Option<String>,
-    /// Shared secret that the observer expects.
-    #[arg(long, value_name = "TEXT", env = "FORESEE_TOKEN", hide_env_values = true)]
-    #[arg(help_heading = heading::NETWORK)]
-    pub(crate) token: Option<String>,
     /// Retry for SECONDS if the observer is unreachable, then resume.
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = heading::NETWORK)]
     pub(crate) retry: u64,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// How runs are put into a queue of observers.
+#[derive(Args)]
+pub(crate) struct PublishArgs {
+    /// Drop events if the queue is full, instead of waiting.
+    ///
+    /// The verdict then covers only the events before the first one that was dropped, and the exit status is 3.
+    #[arg(long, requires = "to", help_heading = heading::QUEUE)]
+    pub(crate) lossy: bool,
+    /// Space for events of runs without a verdict, if the queue is new.
+    #[arg(long, value_name = "MIB", default_value_t = 4096, help_heading = heading::QUEUE)]
+    #[arg(requires = "to", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) events_size: u64,
+    #[command(flatten)]
+    pub(crate) server: QueueArgs,
+    /// Shared secret that the observer expects.
+    #[arg(long, value_name = "TEXT", env = "FORESEE_TOKEN", hide_env_values = true)]
+    #[arg(help_heading = heading::NETWORK)]
+    pub(crate) token: Option<String>,
+}
+
+/// The address of a NATS server.
+fn queue_url(text: &str) -> Result<String, String> {
+    match text.parse()? {
+        Destination::Queue(url) => Ok(url),
+        Destination::Observer(_) => {
+            Err("it is not a queue, nats://HOST:4222; for an observer, keep the trace with --keep and send it \
+                 with `foresee send`"
+                .to_owned())
+        }
+    }
 }
 
 /// Where a trace is sent.

@@ -208,7 +208,7 @@ fn what_goes_through_the_kernel_is_not_covered() {
     }
 }
 
-const ACCOUNT: &str = r#"
+pub(crate) const ACCOUNT: &str = r#"
 #include <pthread.h>
 #include "foresee.h"
 int balance = 10, audited;
@@ -247,7 +247,7 @@ int main(void) {
 }
 "#;
 
-const PROPERTIES: &str = "property solvent: balance >= 0
+pub(crate) const PROPERTIES: &str = "property solvent: balance >= 0
 property locked: write(audited) -> !release(m) since acquire(m)
 property marked: event(end, 2) -> once event(begin, 1)
 property unmarked: event(end) -> balance == 10

@@ -53,11 +53,15 @@ struct Nats {
 
 impl Nats {
     fn start() -> Nats {
+        Nats::start_with(&[])
+    }
+
+    fn start_with(arguments: &[&str]) -> Nats {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let folder = tempfile::tempdir().unwrap();
         let mut server = Command::new("/usr/sbin/nats-server");
         server.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]);
-        server.arg(folder.path().join("store"));
+        server.arg(folder.path().join("store")).args(arguments);
         let process = Process::start(&mut server);
         let until = Instant::now() + PATIENCE;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -87,7 +91,7 @@ fn observer(url: &str, spec: &Path) -> Command {
     observer_that_waits(url, spec, "1")
 }
 
-/// The same; it takes a sender that is silent for so many seconds for one that has died.
+/// The same; it takes a sender that is silent for longer than `linger` seconds for one that has died.
 fn observer_that_waits(url: &str, spec: &Path, linger: &str) -> Command {
     let mut command = Command::new(FORESEE);
     command.args(["observe", "--queue", url, "--ack-wait", "1", "--linger", linger]);
@@ -101,10 +105,14 @@ fn send(url: &str, trace: &Path, flags: &[&str]) -> Result<(String, String), Str
     command.arg("send").arg(trace).args(["--to", url]).args(flags);
     let (status, out, err) = said(&command.output().unwrap());
     if status != 0 {
-        return Err(format!("status {status}: {err}"));
+        return Err(format!("status {status}: {out}{err}"));
     }
-    let run = out.split("published as run ").nth(1).unwrap()[..32].to_owned();
-    Ok((run, out))
+    Ok((run_in(&out), out))
+}
+
+/// The run that something was published as.
+fn run_in(out: &str) -> String {
+    out.split("published as run ").nth(1).unwrap()[..32].to_owned()
 }
 
 /// What `foresee check` says of a trace, with what an observer assumes.
@@ -211,14 +219,15 @@ fn a_queue_that_is_full_holds_senders_back_or_drops_are_counted() {
     let other = [&small[..], &["--queue-name", "other", "--lossy", "--patience", "60"]].concat();
     let mut watching = observer(&nats.url, &spec);
     watching.args(["--queue-name", "other", "--programs", "1", "--format", "json"]);
-    let (run, out) = send(&nats.url, &trace, &other).unwrap();
-    assert!(out.contains("were dropped"), "{out}");
+    let out = send(&nats.url, &trace, &other).unwrap_err();
+    assert!(out.starts_with("status 3") && out.contains("were dropped"), "{out}");
+    let run = run_in(&out);
     let (status, out, err) = said(&watching.output().unwrap());
     assert_eq!(status, 3, "{out} {err}");
     assert!(out.contains(&run), "{out}");
-    // In a queue that is full to the last byte, there is no room for the word that events were dropped either.
-    let is_cut = out.contains("the connection ended without a goodbye");
-    assert!(is_cut || out.contains("events were dropped"), "{out}");
+    // Even in a queue that is full to the last byte, the count arrives.
+    assert!(out.contains("events were dropped"), "{out}");
+    assert!(!out.contains("without a goodbye"), "{out}");
 }
 
 #[test]
@@ -285,20 +294,148 @@ fn a_sender_that_dies_has_an_incomplete_verdict_and_a_stopped_observer_gives_its
 }
 
 #[test]
-fn what_cannot_be_reached_is_named() {
+fn whoever_cannot_use_a_queue_says_why_and_ends_with_status_2() {
+    let nats = Nats::start_with(&["--auth", "sesame"]);
+    let bench = Bench::new();
+    build(&bench, "account", true);
+    bench.write("p.spec", "property p: x >= 0 || true\n");
+    bench.write("a.std", "T1|w(x)=1|\n");
+    let nowhere = "nats://127.0.0.1:9";
+    for (url, token, expected) in [
+        (nowhere, None, "cannot reach nats://127.0.0.1:9"),
+        (nats.url.as_str(), None, "refuses these credentials"),
+        (nats.url.as_str(), Some("barley"), "refuses these credentials"),
+    ] {
+        for words in [
+            format!("batch a.std --no-cache --patience 1 --queue {url}"),
+            format!("worker --cache fetched --patience 1 --queue {url}"),
+            format!("send a.std --patience 1 --to {url}"),
+            format!("run --patience 1 --to {url} -- ./account-repaired"),
+            format!("observe --spec p.spec --patience 1 --queue {url}"),
+            format!("explore --patience 1 --queue {url} -- ./account-repaired"),
+        ] {
+            let mut command = bench.foresee();
+            command.args(words.split_whitespace()).env_remove("FORESEE_NATS_TOKEN");
+            command.envs(token.map(|token| ("FORESEE_NATS_TOKEN", token)));
+            let (status, out, err) = said(&command.output().unwrap());
+            assert_eq!(status, 2, "{words}: {out}{err}");
+            assert!(err.contains(expected), "{words}: {err}");
+        }
+    }
+    let (status, _, err) = said(&bench.build(&format!("send a.std --shuffle 1 --to {nowhere}")));
+    assert_eq!(status, 2);
+    assert!(err.contains("a queue keeps events in order"), "{err}");
+    let (status, _, err) = said(&bench.build("run --to 127.0.0.1:9 -- ./account-repaired"));
+    assert_eq!(status, 2);
+    assert!(err.contains("foresee send"), "{err}");
+}
+
+/// The verdicts of an observer on its first programs.
+fn verdicts(nats: &Nats, flags: &[&str], programs: usize) -> (i32, Vec<Json>) {
+    let mut command = Command::new(FORESEE);
+    command.args(["observe", "--queue", &nats.url, "--ack-wait", "1", "--format", "json"]);
+    command.args(["--programs", &programs.to_string()]).args(flags);
+    let (status, out, err) = said(&command.output().unwrap());
+    let lines = out.lines().map(|line| serde_json::from_str::<Json>(line).unwrap());
+    let verdicts: Vec<Json> = lines.filter(|line| line["what"] == "verdict").collect();
+    assert_eq!(verdicts.len(), programs, "{out}{err}");
+    (status, verdicts)
+}
+
+#[test]
+fn a_captured_program_publishes_its_run() {
     let nats = Nats::start();
-    let (spec, trace) = (nats.path("p.spec"), nats.path("a.std"));
-    std::fs::write(&spec, "property p: x >= 0 || true\n").unwrap();
-    std::fs::write(&trace, "T1|w(x)=1|\n").unwrap();
-    let error = send("nats://127.0.0.1:9", &trace, &["--patience", "1"]).unwrap_err();
-    assert!(error.starts_with("status 2"), "{error}");
-    assert!(error.contains("cannot reach nats://127.0.0.1:9"), "{error}");
-    let mut watching = observer("nats://127.0.0.1:9", &spec);
-    let (status, _, err) = said(&watching.args(["--patience", "1"]).output().unwrap());
-    assert_eq!(status, 2, "{err}");
-    assert!(err.contains("cannot reach nats://127.0.0.1:9"), "{err}");
-    let error = send(&nats.url, &trace, &["--shuffle", "1"]).unwrap_err();
-    assert!(error.contains("a queue keeps events in order"), "{error}");
+    let bench = Bench::new();
+    bench.write("account.c", crate::explore::ACCOUNT);
+    bench.write("account.spec", "property solvent: balance >= 0\nproperty q: audited <= 10\n");
+    bench.built("cc -g -O1 -pthread -o account account.c");
+    let spec = bench.path("account.spec");
+    let spec = spec.to_str().unwrap();
+    let mut found = 0;
+    for seed in 1..4 {
+        // What is published is what is kept.
+        let words = format!(
+            "run --to {} --keep account.fse --seed {seed} --spec account.spec -- ./account",
+            nats.url
+        );
+        let (status, out, err) = said(&bench.build(&words));
+        assert_eq!(status, 0, "{out}{err}");
+        let run = run_in(&out);
+        for question in [["--spec", spec], ["--check", "race"]] {
+            // Each observer looks at the same run: that of the next question gets it anew.
+            if question[0] == "--check" {
+                send(&nats.url, &bench.path("account.fse"), &["--name", "account"]).unwrap();
+            }
+            let (status, verdicts) = verdicts(&nats, &question, 1);
+            let mut check = bench.foresee();
+            check.args(["check", "account.fse", "--window", "256", "--reorder", "maz"]);
+            let (expected, out, err) =
+                said(&check.args(question).args(["--format", "json"]).output().unwrap());
+            let offline: Json = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));
+            for field in ["analyses", "summary"] {
+                assert_eq!(verdicts[0]["report"][field], offline[field], "{question:?}");
+            }
+            assert_eq!(status, expected, "{question:?}");
+            found += usize::from(status == 1);
+        }
+        assert!(nats.verdict("account", &run).is_some());
+    }
+    assert!(found > 0);
+    // A program that fails is a finding here: observers do not know how it ended.
+    bench.write("fails.c", "int main(void) { return 7; }\n");
+    bench.built("cc -g -pthread -o fails fails.c");
+    let (status, out, err) = said(&bench.build(&format!("run --to {} -- ./fails", nats.url)));
+    assert_eq!(status, 1, "{out}{err}");
+    assert!(out.contains("published as run") && out.contains("program-failure"), "{out}{err}");
+}
+
+#[test]
+fn a_java_program_publishes_while_it_runs() {
+    let nats = Nats::start();
+    let bench = Bench::new();
+    for (program, expected) in [("RacyCounter", 1), ("GuardedCounter", 0)] {
+        let mut run = bench.foresee();
+        run.env("FORESEE_JVM_AGENT", crate::jvm::agent());
+        run.args(["run", "--to", &nats.url, "--", "java", "-Xshare:off", "-cp"]);
+        let (status, out, err) =
+            said(&run.arg(crate::jvm::classes()).arg(program).output().unwrap());
+        assert_eq!(status, 0, "{program}: {out}{err}");
+        let run = run_in(&out);
+        let (status, verdicts) = verdicts(&nats, &["--check", "race"], 1);
+        assert_eq!(status, expected, "{program}: {verdicts:?}");
+        assert_eq!(verdicts[0]["status"], expected);
+        assert_eq!(nats.verdict("java", &run).unwrap()["status"], expected);
+    }
+    // An observer sees it before it has ended.
+    bench.write(
+        "Slow.java",
+        "class Slow { static int x; public static void main(String[] a) throws Exception {\n\
+         Thread t = new Thread(() -> x++); t.start(); x++; t.join();\n\
+         while (!new java.io.File(a[0]).exists()) Thread.sleep(10); } }\n",
+    );
+    let compiled = Command::new("javac").arg("Slow.java").current_dir(bench.path("")).status();
+    assert!(compiled.unwrap().success());
+    let flag = bench.path("seen");
+    let mut run = bench.foresee();
+    run.env("FORESEE_JVM_AGENT", crate::jvm::agent());
+    run.args(["run", "--to", &nats.url, "--", "java", "-Xshare:off", "-cp", ".", "Slow"]);
+    let running = run.arg(&flag).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut observer = Command::new(FORESEE);
+    observer.args(["observe", "--queue", &nats.url, "--check", "race", "--format", "json"]);
+    let mut observer =
+        Process(observer.args(["--programs", "1"]).stdout(Stdio::piped()).spawn().unwrap());
+    let mut said_by = std::io::BufReader::new(observer.0.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("\"what\":\"program\"") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut said_by, &mut line).unwrap() > 0);
+    }
+    // Only now it may end.
+    std::fs::write(&flag, "").unwrap();
+    let (status, out, err) = said(&running.wait_with_output().unwrap());
+    assert_eq!(status, 0, "{out}{err}");
+    std::io::Read::read_to_string(&mut said_by, &mut line).unwrap();
+    assert_eq!(observer.0.wait().unwrap().code(), Some(1), "{line}");
 }
 
 fn build(bench: &Bench, name: &str, is_repaired: bool) {
@@ -308,16 +445,91 @@ fn build(bench: &Bench, name: &str, is_repaired: bool) {
     bench.built(&format!("cc -g -O1 -pthread {define} -o {to} {folder}/{name}.c"));
 }
 
-/// What an exploration came to, whichever runs it took: its status, what it covered, and every failure.
-fn explored(bench: &Bench, words: &str) -> (i32, Json, Vec<String>) {
+/// What an exploration came to: its status, and its answer.
+fn answer(bench: &Bench, words: &str) -> (i32, Json) {
     let words = format!("explore --all --format json {words}");
-    let output = bench.foresee().args(words.split_whitespace()).output().unwrap();
-    let (status, out, err) = said(&output);
+    let (status, out, err) = said(&bench.build(&words));
     let told: Json = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{words}: {err}"));
+    (status, told)
+}
+
+/// What an exploration came to, whichever runs it took: its status, what it covered, and everything that it found.
+fn explored(bench: &Bench, words: &str) -> (i32, Json, Vec<String>) {
+    let (status, told) = answer(bench, words);
     let findings = told["findings"].as_array().unwrap().iter();
-    let mut findings: Vec<String> = findings.map(|one| one["message"].to_string()).collect();
+    let mut findings: Vec<String> = findings
+        .map(|one| format!("{} {} {}", one["rule"], one["fingerprint"], one["message"]))
+        .collect();
     findings.sort();
     (status, told["explored"]["covered"].clone(), findings)
+}
+
+#[test]
+fn workers_look_at_every_run_as_one_process_does() {
+    let nats = Nats::start();
+    let bench = Bench::new();
+    bench.write("account.c", crate::explore::ACCOUNT);
+    bench.write("account.spec", crate::explore::PROPERTIES);
+    bench.write(
+        "params.spec",
+        "property p(x): event(end, x) -> once event(end, x)\nproperty q: enter(audit) -> true\n",
+    );
+    bench.write("solvent.spec", "property solvent: balance >= 0\n");
+    bench.built("cc -g -O1 -fno-inline -pthread -o account account.c");
+    bench.built("cc -g -O1 -fno-inline -pthread -DREPAIRED -o repaired account.c");
+    build(&bench, "aba_stack", true);
+    build(&bench, "peterson", false);
+    let mut worker = bench.foresee();
+    worker.args(["worker", "--queue", &nats.url, "--jobs", "1", "--cache"]);
+    worker.arg(nats.path("fetched")).args(["--allow-before", "echo x >> before"]);
+    for program in ["account", "repaired", "aba_stack-repaired", "peterson"] {
+        worker.args(["--allow-run", &format!("./{program}")]);
+    }
+    let _worker = Process::start(&mut worker);
+    let mut statuses = Vec::new();
+    for words in [
+        "-- ./account",
+        "-- ./repaired",
+        "-- ./aba_stack-repaired",
+        "-- ./peterson",
+        "--check race,atomicity -- ./account",
+        "--spec account.spec -- ./account",
+        "--spec solvent.spec --check race -- ./repaired",
+        "--spec params.spec -- ./account",
+        "--no-checks -- ./repaired",
+    ] {
+        let (here, there) =
+            (answer(&bench, words), answer(&bench, &format!("--queue {} {words}", nats.url)));
+        assert_eq!(there, here, "{words}");
+        statuses.push(here.0);
+    }
+    assert_eq!(statuses, [1, 0, 1, 1, 1, 1, 0, 3, 0]);
+    // Several at a time: other runs, the same answer.
+    for words in ["-- ./account", "--spec account.spec -- ./account"] {
+        let queue = format!("--queue {} --jobs 3", nats.url);
+        let (here, there) =
+            (explored(&bench, words), explored(&bench, &format!("{queue} {words}")));
+        assert_eq!(there, here, "{words}");
+    }
+    // A shell command that the worker allows is run there before each run.
+    std::fs::remove_file(bench.path("before")).ok();
+    let mut explore = bench.foresee();
+    explore.args(["explore", "--queue", &nats.url, "--no-checks", "--format", "json"]);
+    explore.args(["--before", "echo x >> before", "--", "./repaired"]);
+    let (status, out, err) = said(&explore.output().unwrap());
+    assert_eq!(status, 0, "{out}{err}");
+    let told: Json = serde_json::from_str(&out).unwrap();
+    let before = std::fs::read_to_string(bench.path("before")).unwrap();
+    assert_eq!(before.lines().count() as u64, told["explored"]["runs"].as_u64().unwrap());
+    // Nobody runs one that is not allowed.
+    let mut waiting = bench.foresee();
+    waiting.args(["explore", "--queue", &nats.url, "--before", "rm -rf /", "--", "./repaired"]);
+    let waiting = waiting.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut waiting = Process(waiting);
+    let mut line = String::new();
+    let mut said_by = std::io::BufReader::new(waiting.0.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut said_by, &mut line).unwrap();
+    assert!(line.contains("no worker takes this") && line.contains("--allow-before"), "{line}");
 }
 
 #[test]
@@ -361,8 +573,8 @@ fn workers_explore_what_one_process_does_whoever_dies() {
         for program in &programs[..5] {
             begun.fetch_add(1, Ordering::Relaxed);
             let queue = format!("--queue {} --ack-wait 1 --jobs 3", nats.url);
-            let there = explored(&bench, &format!("{queue} --no-checks -- ./{program}"));
-            let here = explored(&bench, &format!("--no-checks -- ./{program}"));
+            let there = explored(&bench, &format!("{queue} -- ./{program}"));
+            let here = explored(&bench, &format!("-- ./{program}"));
             assert_eq!(there, here, "{program}");
             assert_eq!(here.0, i32::from(!program.ends_with("repaired")), "{program}");
             assert_eq!(here.1, "everything", "{program}");
@@ -380,13 +592,57 @@ fn workers_explore_what_one_process_does_whoever_dies() {
     assert!(line.contains("no worker takes this"), "{line}");
     let _ = waiting.kill();
     let _ = waiting.wait();
-    let (status, _, err) = said(
-        &bench
-            .foresee()
-            .args(["explore", "--queue", &nats.url, "--before", "true", "--", "./queue"])
-            .output()
-            .unwrap(),
-    );
-    assert_eq!(status, 2);
-    assert!(err.contains("which no worker runs for others"), "{err}");
+}
+
+/// What the files for containers start: the server, and a worker. Each list of arguments is one line, in JSON.
+fn started_by(file: &str) -> [Vec<String>; 2] {
+    let text = std::fs::read_to_string(root().join("docs/fleet").join(file)).unwrap();
+    let lists = text.lines().filter_map(|line| {
+        let line = line.trim();
+        line.strip_prefix("command: ").or(line.strip_prefix("args: "))
+    });
+    let lists: Vec<Vec<String>> = lists
+        .map(|list| serde_json::from_str(list).unwrap_or_else(|why| panic!("{why}")))
+        .collect();
+    lists.try_into().unwrap_or_else(|lists| panic!("{file}: {lists:?}"))
+}
+
+#[test]
+fn containers_start_what_works() {
+    let image = std::fs::read_to_string(root().join("docs/fleet/Containerfile")).unwrap();
+    assert!(image.contains("ENTRYPOINT [\"foresee\", \"worker\"]"), "{image}");
+    for file in ["compose.yaml", "kubernetes.yaml"] {
+        let [server, worker] = started_by(file);
+        let folder = tempfile::tempdir().unwrap();
+        let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (port, monitor) = (port(), port());
+        let here = |word: &String| match word.as_str() {
+            "/data" | "/cache" => folder.path().join(&word[1..]).display().to_string(),
+            "8222" => monitor.to_string(),
+            "${FORESEE_NATS_TOKEN}" | "$(TOKEN)" => "sesame".to_owned(),
+            "nats://nats:4222" | "nats://foresee-nats:4222" => format!("nats://127.0.0.1:{port}"),
+            _ => word.clone(),
+        };
+        let mut command = Command::new("/usr/sbin/nats-server");
+        command.args(["-a", "127.0.0.1", "-p", &port.to_string()]).args(server.iter().map(here));
+        let _server = Process::start(&mut command);
+        // As the probe of Kubernetes asks.
+        let until = Instant::now() + PATIENCE;
+        let is_healthy = || {
+            let mut stream = TcpStream::connect(("127.0.0.1", monitor)).ok()?;
+            std::io::Write::write_all(&mut stream, b"GET /healthz HTTP/1.0\r\n\r\n").ok()?;
+            let mut answer = String::new();
+            std::io::Read::read_to_string(&mut stream, &mut answer).ok()?;
+            answer.lines().next()?.contains("200").then_some(())
+        };
+        while is_healthy().is_none() {
+            assert!(Instant::now() < until, "{file}: the server is not healthy: {server:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let mut command = Command::new(FORESEE);
+        command.arg("worker").args(worker.iter().map(here)).args(["--idle", "1"]);
+        command.env("FORESEE_NATS_TOKEN", "sesame").env("FORESEE_CACHE", folder.path());
+        let (status, out, err) = said(&command.output().unwrap());
+        assert_eq!(status, 0, "{file}: {out}{err}");
+    }
 }

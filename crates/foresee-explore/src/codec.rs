@@ -82,7 +82,11 @@ pub fn read_execution(bytes: &[u8]) -> Option<Execution> {
             Some((usize::try_from(at - 1).ok()?, String::from_utf8(text).ok()?))
         }
     };
-    from.0.is_empty().then_some(Execution { threads, events, pending, ending, diverged })
+    let is_thread = |thread: u32| (thread as usize) < threads.len();
+    let is_sound = events.iter().all(|event| is_thread(event.thread))
+        && pending.iter().all(|pending| is_thread(pending.thread));
+    let run = Execution { threads, events, pending, ending, diverged };
+    (from.0.is_empty() && is_sound).then_some(run)
 }
 
 /// Writes what a run must do.

@@ -23,22 +23,22 @@ use crate::search::{Search, Way, is_known, schedule};
 pub enum Spin {
     /// A thread that did the same one to four operations twice, and was told the same, is where it was.
     Collapse,
-    /// Such a loop is followed for so many rounds.
+    /// Such a loop is followed for this number of rounds.
     Bound(u32),
 }
 
 /// How far to go.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// At most so many runs.
+    /// The largest number of runs.
     pub runs: Option<u32>,
     /// At most so much time.
     pub time: Option<Duration>,
-    /// At most so many states in one search.
+    /// The largest number of states in one search.
     pub states: usize,
-    /// At most so many bytes for the states of a search.
+    /// The largest number of bytes for the states of a search.
     pub memory: usize,
-    /// Only schedules with at most so many detours.
+    /// The largest number of detours in a schedule.
     pub detours: Option<u32>,
     /// What is done about loops that wait.
     pub spin: Spin,
@@ -93,9 +93,9 @@ pub struct Progress {
     pub detours: Option<u32>,
 }
 
-/// Targets are given up after so many runs that did not reach them.
+/// The number of runs that may miss a target before it is given up.
 const MOST_TRIES: u32 = 2;
-/// A program with so many contradictions is no function of its trace: more runs show nothing.
+/// The number of contradictions that show that a program is no function of its trace: more runs show nothing.
 const MOST_DOUBTS: usize = 8;
 /// States between two looks at the clock.
 const SLICE: usize = 20_000;

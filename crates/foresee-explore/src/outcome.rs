@@ -67,7 +67,7 @@ pub struct Finding {
 pub enum Covered {
     /// Every schedule.
     Everything,
-    /// Every schedule with at most so many detours.
+    /// Every schedule with at most this number of detours.
     Detours(u32),
     /// Nothing can be said.
     Nothing,

@@ -6,9 +6,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A thread, by the path of its creation: `[]` runs `main`, `[2]` is the second thread that it starts, `[2, 1]` the first
 /// thread that that one starts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ThreadName(pub Vec<u32>);
 
 /// A thread of one schedule or one execution: an index into its table of threads.
@@ -16,7 +18,7 @@ pub type Thread = u32;
 
 /// An object in memory (a global variable, a block of the heap, a thread's stack), by a hash of its stable name. What the name
 /// is in words, [`Program::object_name`] says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Object(pub u128);
 
 /// A place in the code, the same in every run. [`Program::place_name`] says it in words. Zero is no place.
@@ -24,7 +26,7 @@ pub struct Object(pub u128);
 pub struct Place(pub u64);
 
 /// A byte of an object: where a variable, a lock or a condition begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Spot {
     /// The object.
     pub object: Object,
@@ -261,7 +263,7 @@ pub struct Schedule {
     pub steps: Vec<Step>,
     /// What comes after them.
     pub tail: Tail,
-    /// After so many operations the run is ended ([`Ending::Cut`]).
+    /// The number of operations after which the run is ended ([`Ending::Cut`]).
     pub most_operations: usize,
 }
 

@@ -53,6 +53,18 @@ pub struct Interest {
 }
 
 impl Interest {
+    /// What the properties of these specifications see, as far as they are decided along the search.
+    pub fn of(specs: &[(Spec, Vec<Compiled>)]) -> Interest {
+        let compiled = specs.iter().flat_map(|(_, compiled)| compiled);
+        let decided = compiled.filter(|property| obstacle(property).is_none());
+        let kinds =
+            decided.flat_map(|property| property.alphabet.atoms()).filter_map(|atom| match atom {
+                Atom::Event(event) => Some(event.kind),
+                _ => None,
+            });
+        Interest { kinds: kinds.collect() }
+    }
+
     /// Whether some property sees that locks are taken and given back.
     pub fn has_locks(&self) -> bool {
         self.kinds.contains(&EventKind::Acquire) || self.kinds.contains(&EventKind::Release)
@@ -160,24 +172,15 @@ fn lock<V>(vocabulary: &Mutex<V>) -> MutexGuard<'_, V> {
 }
 
 impl<V: Vocabulary> Properties<V> {
-    /// The properties of these specifications, compiled, in this order; and which events they can see.
-    pub fn new(
-        specs: Vec<(Spec, Vec<Compiled>)>,
-        vocabulary: Arc<Mutex<V>>,
-    ) -> (Properties<V>, Interest) {
-        let (mut properties, mut undecided, mut interest) =
-            (Vec::new(), Vec::new(), Interest::default());
+    /// The properties of these specifications, compiled, in this order.
+    pub fn new(specs: Vec<(Spec, Vec<Compiled>)>, vocabulary: Arc<Mutex<V>>) -> Properties<V> {
+        let (mut properties, mut undecided) = (Vec::new(), Vec::new());
         let (mut number, mut all) = (0, Vec::new());
         for (i, (spec, compiled)) in specs.into_iter().enumerate() {
             for compiled in compiled {
                 match obstacle(&compiled) {
                     Some(why) => undecided.push(format!("property {} {why}", compiled.name)),
                     None => {
-                        for atom in compiled.alphabet.atoms() {
-                            if let Atom::Event(event) = atom {
-                                interest.kinds.insert(event.kind);
-                            }
-                        }
                         let projection = None;
                         properties.push(Property { number, spec: i, compiled, projection });
                     }
@@ -186,7 +189,7 @@ impl<V: Vocabulary> Properties<V> {
             }
             all.push(spec);
         }
-        let properties = Properties {
+        Properties {
             vocabulary,
             specs: all,
             properties,
@@ -198,8 +201,7 @@ impl<V: Vocabulary> Properties<V> {
             known: HashMap::default(),
             steps: Vec::new(),
             nexts: HashMap::default(),
-        };
-        (properties, interest)
+        }
     }
 
     /// Binds the properties to the names that are known now.

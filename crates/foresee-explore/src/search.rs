@@ -43,7 +43,7 @@ impl Hasher for Same {
 pub(crate) struct Way {
     /// Whether detours are counted.
     pub(crate) counts: bool,
-    /// At most so many of them.
+    /// The largest number of them.
     pub(crate) most_detours: Option<u32>,
     pub(crate) mode: Mode,
     /// How often a loop that waits is followed where it is not known.
@@ -207,7 +207,7 @@ impl Search {
         self.queued += 1;
     }
 
-    /// Expands up to so many states; says how many were.
+    /// Expands at most this number of states; returns how many it expanded.
     pub(crate) fn work(
         &mut self,
         facts: &mut Facts,

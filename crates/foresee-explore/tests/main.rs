@@ -2,6 +2,7 @@
 
 mod classics;
 mod journals;
+mod programs;
 mod properties;
 mod random;
 mod tiny;

@@ -205,7 +205,7 @@ fn brute_force(code: &Code, most: usize) -> Option<BTreeSet<usize>> {
 
 fn explored(code: &Code, settings: &Settings) -> Explored {
     let mut runners: Vec<Box<dyn Program>> = vec![Box::new(Tiny::new(code))];
-    let (properties, _) = Properties::new(vec![spec()], Arc::new(Mutex::new(Words::new())));
+    let properties = Properties::new(vec![spec()], Arc::new(Mutex::new(Words::new())));
     explore(&mut runners, settings, Some(Box::new(properties)), None, &mut |_| true)
         .expect("it can be run")
 }
@@ -247,7 +247,7 @@ fn what_is_not_decided_is_said() {
         foresee_spec::parse("property two: enter(f) -> v0 == 0\nproperty three: !write(_)");
     assert!(!parsed.has_errors(), "{:?}", parsed.diagnostics);
     let compiled = Compiled::all(&parsed.spec).expect("it can be compiled");
-    let (properties, _) =
+    let properties =
         Properties::new(vec![(parsed.spec, compiled)], Arc::new(Mutex::new(Words::new())));
     let code: Code = vec![vec![Ins::Set(0, 1)]];
     let mut runners: Vec<Box<dyn Program>> = vec![Box::new(Tiny::new(&code))];

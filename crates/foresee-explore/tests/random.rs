@@ -6,7 +6,8 @@ use foresee_explore::program::{Place, Program, ThreadName};
 use foresee_explore::{Covered, Explored, Settings, Spin, Trouble, explore};
 use foresee_testkit::seeds;
 
-use crate::tiny::{Code, Ins, Tiny};
+use crate::programs::Family;
+use crate::tiny::{Code, Tiny};
 use crate::truth::truth;
 
 /// Settings that go to the end.
@@ -46,119 +47,9 @@ pub(crate) fn deadlocks(explored: &Explored) -> BTreeSet<Vec<(ThreadName, Place)
     all.collect()
 }
 
-/// A random program: 2 to 4 threads, a few operations each.
+/// A random program of everything that the interpreter can do.
 pub(crate) fn program(seed: u64) -> Code {
-    let mut rng = fastrand::Rng::with_seed(seed);
-    let threads = rng.usize(2..=4);
-    let vars = rng.usize(1..=3);
-    let locks = rng.usize(0..=2);
-    let has_conditions = locks > 0 && rng.u8(..3) == 0;
-    let has_parts = rng.u8(..6) == 0;
-    let has_more = rng.u8(..4) == 0;
-    let mut code: Code = Vec::new();
-    for at in 0..threads {
-        let mut body: Vec<Ins> = Vec::new();
-        if at == 0 {
-            if has_more {
-                body.extend([Ins::SemInit(0, rng.u32(0..2)), Ins::BarrierInit(0, 2)]);
-            }
-            // Some threads are started later, or by others.
-            body.extend(
-                (1..threads).filter(|&child| child != 3 || seed.is_multiple_of(2)).map(Ins::Fork),
-            );
-        }
-        if at == 1 && threads == 4 && seed % 2 == 1 {
-            body.push(Ins::Fork(3));
-        }
-        let length = rng.usize(2..=if threads > 3 { 3 } else { 6 });
-        let mut held: Option<usize> = None;
-        for _ in 0..length {
-            let var = rng.usize(..vars);
-            let reg = rng.usize(..2);
-            match rng.u8(..if has_more { 24 } else { 20 }) {
-                0..4 => body.push(Ins::Load(reg, var)),
-                4..6 => body.push(Ins::Set(var, rng.u64(0..3))),
-                6..8 => body.push(Ins::Store(var, reg, rng.u64(0..2))),
-                8 => body.push(Ins::Add(reg, var, 1)),
-                9 => body.push(Ins::Cas(reg, var, rng.u64(0..2), rng.u64(0..3))),
-                10 => {
-                    let fork = rng.usize(0..2);
-                    body.push(Ins::SkipIf(reg, rng.u64(0..2), fork + 1));
-                    body.extend((0..=fork).map(|i| Ins::Set(rng.usize(..vars), i as u64)));
-                }
-                11 => {
-                    body.push(Ins::Load(reg, var));
-                    body.push(Ins::SkipUnless(reg, 2, 1));
-                    body.push(Ins::Fail);
-                }
-                12..15 => match held {
-                    None if locks > 0 => {
-                        held = Some(rng.usize(..locks));
-                        // Conditions need the lock for themselves.
-                        let shares = !has_conditions && rng.u8(..4) == 0;
-                        body.extend(held.map(if shares { Ins::ReadLock } else { Ins::Lock }));
-                    }
-                    Some(lock) if locks == 2 && rng.bool() => {
-                        // A second one, perhaps the wrong way round.
-                        body.extend([
-                            Ins::Lock(1 - lock),
-                            Ins::Load(reg, var),
-                            Ins::Unlock(1 - lock),
-                        ]);
-                    }
-                    Some(lock) => {
-                        body.push(Ins::Unlock(lock));
-                        held = None;
-                    }
-                    None => body.push(Ins::Load(reg, var)),
-                },
-                15 if locks > 0 && held.is_none() => {
-                    let lock = rng.usize(..locks);
-                    body.push(if rng.bool() {
-                        Ins::TryLock(2, lock)
-                    } else {
-                        Ins::TimedLock(2, lock)
-                    });
-                    body.push(Ins::SkipIf(2, 0, 2));
-                    body.extend([Ins::Store(var, reg, 1), Ins::Unlock(lock)]);
-                }
-                16 if has_conditions => {
-                    body.push(if rng.bool() { Ins::Signal(0) } else { Ins::Broadcast(0) });
-                }
-                17 if has_conditions && held.is_some() => {
-                    let lock = held.unwrap_or(0);
-                    body.push(if rng.bool() {
-                        Ins::Wait(0, lock)
-                    } else {
-                        Ins::TimedWait(3, 0, lock)
-                    });
-                    body.push(Ins::SkipIf(3, 0, 1));
-                    body.push(Ins::Set(var, 1));
-                }
-                18 if has_parts => body.push(Ins::LoadPart(reg, var, 4 * rng.u8(0..2), 4)),
-                19 if has_parts => {
-                    body.push(Ins::StorePart(var, rng.u8(0..7), 2, rng.u64(0..3)));
-                }
-                20 => body.push(Ins::Post(0)),
-                21 => body.push(if rng.bool() { Ins::Take(0) } else { Ins::TryTake(3, 0) }),
-                22 if held.is_none() => body.extend([Ins::Arrive(0), Ins::Pass(0)]),
-                23 => {
-                    body.extend([Ins::OnceBegin(3, 0), Ins::SkipIf(3, 0, 2)]);
-                    body.extend([Ins::Set(var, 2), Ins::OnceEnd(0)]);
-                }
-                _ => body.push(Ins::Load(reg, var)),
-            }
-        }
-        body.extend(held.map(Ins::Unlock));
-        if at == 0 && rng.bool() {
-            body.extend([Ins::Join(1), Ins::Load(0, 0)]);
-        }
-        if at == 0 && rng.u8(..4) == 0 {
-            body.push(Ins::Exit(0));
-        }
-        code.push(body);
-    }
-    code
+    Family::RICH.program(seed)
 }
 
 /// Whether a lock is given back by a thread that does not have it, which is no program: a lock held over a branch, say.
@@ -166,8 +57,8 @@ fn is_sound(explored: &Explored) -> bool {
     explored.doubts.is_empty()
 }
 
-fn check(seed: u64, settings: &Settings, jobs: usize) -> Option<(u32, usize)> {
-    let code = program(seed);
+fn check(family: &Family, seed: u64, settings: &Settings, jobs: usize) -> Option<(u32, usize)> {
+    let code = family.program(seed);
     let truth = truth(&code, None, 15_000)?;
     let tiny = Tiny::new(&code);
     let explored = run(&tiny, settings, jobs);
@@ -186,7 +77,7 @@ fn check(seed: u64, settings: &Settings, jobs: usize) -> Option<(u32, usize)> {
 fn random_programs_are_explored_to_the_end() {
     let (mut done, mut runs, mut failing) = (0, 0, 0);
     for seed in seeds(400) {
-        if let Some((of_it, _)) = check(seed, &to_the_end(), 1) {
+        if let Some((of_it, _)) = check(&Family::RICH, seed, &to_the_end(), 1) {
             done += 1;
             runs += of_it;
             failing += u32::from(of_it > 10);
@@ -199,18 +90,25 @@ fn random_programs_are_explored_to_the_end() {
 }
 
 #[test]
+fn so_are_those_that_can_be_written_in_c() {
+    let done = seeds(100).filter(|&seed| check(&Family::IN_C, seed, &to_the_end(), 1).is_some());
+    let done = done.count();
+    assert!(done >= foresee_testkit::enough(50), "{done}");
+}
+
+#[test]
 fn persistent_sets_lose_nothing() {
     // No hunt: everything is searched with persistent sets.
     let settings = Settings { hunt: 0, ..to_the_end() };
     for seed in seeds(400) {
-        check(seed, &settings, 1);
+        check(&Family::RICH, seed, &settings, 1);
     }
 }
 
 #[test]
 fn parallel_runs_lose_nothing() {
     for seed in seeds(60) {
-        check(seed, &to_the_end(), 4);
+        check(&Family::RICH, seed, &to_the_end(), 4);
     }
 }
 

@@ -54,12 +54,12 @@ pub(crate) enum Ins {
     /// Starts a thread, by its number in the program.
     Fork(usize),
     Join(usize),
-    /// If `reg == constant`, skips so many instructions.
+    /// If `reg == constant`, skips this number of instructions.
     SkipIf(usize, u64, usize),
     SkipUnless(usize, u64, usize),
     /// If one register is less than another.
     SkipLess(usize, usize, usize),
-    /// Goes back so many instructions.
+    /// Goes back by this number of instructions.
     Back(usize),
     /// `reg = reg + constant`
     Bump(usize, u64),

@@ -20,7 +20,7 @@ pub(crate) struct Truth {
     pub(crate) states: usize,
 }
 
-/// Everything, with at most so many detours; nothing if there are too many states.
+/// Everything, with at most `most` detours; nothing if there are too many states.
 pub(crate) fn truth(code: &Code, detours: Option<u32>, most_states: usize) -> Option<Truth> {
     let mut truth = Truth::default();
     let mut seen: HashMap<(Machine, usize), u32> = HashMap::new();

@@ -145,8 +145,10 @@ impl Request {
         Ok(Some(Request { id, body }))
     }
 
-    pub(crate) async fn notify(&self, store: &Store, server: &Server) {
-        let _ = store.client.publish(notices(server, &self.id), "".into()).await;
+    /// Tells whoever asked that there is an answer, or what trouble there is with it.
+    pub(crate) async fn notify(&self, store: &Store, server: &Server, trouble: &str) {
+        let trouble = trouble.to_owned().into();
+        let _ = store.client.publish(notices(server, &self.id), trouble).await;
     }
 }
 
@@ -227,7 +229,12 @@ impl Caller {
             if (self.is_stopped)() {
                 return Err(NatsError("stopped while workers were at it".to_owned()));
             }
-            if notice.is_ok() {
+            if let Ok(notice) = notice {
+                let trouble = notice.map(|notice| notice.payload).unwrap_or_default();
+                // Workers try again, and so does whoever asks, for as long as there is patience.
+                if !trouble.is_empty() && asked.elapsed() > self.store.patience {
+                    return Err(NatsError(String::from_utf8_lossy(&trouble).into_owned()));
+                }
                 continue;
             }
             // Someone may have removed it. An answer may come between two looks, so it takes two to be sure.
@@ -243,7 +250,7 @@ impl Caller {
                 is_told = true;
                 (self.tell)(
                     "no worker takes this: start one with `foresee worker --allow-run`, on a machine with the \
-                     same build of the program",
+                     same build of the program (and with --allow-before, if --before is used)",
                 );
             }
         }

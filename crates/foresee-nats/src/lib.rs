@@ -30,6 +30,7 @@
 //! | `fetched` | traces that a worker has fetched, within a limit |
 //! | `calls` | requests that workers answer, and who asks |
 //! | `runs`, `publish`, `observe` | runs of observed programs: what is where, the side of the programs, the side of the observers |
+//! | `relay` | a socket for programs that publish while they run |
 //! | `background` | a runtime for those who wait |
 
 mod background;
@@ -37,6 +38,7 @@ mod calls;
 mod fetched;
 mod observe;
 mod publish;
+mod relay;
 mod retry;
 mod runs;
 mod server;
@@ -46,7 +48,8 @@ mod worker;
 
 pub use calls::{BadGroup, Caller, Group};
 pub use observe::{Fleet, findings, verdict};
-pub use publish::Publisher;
+pub use publish::{Publisher, ready};
+pub use relay::{Relay, Relayed};
 pub use server::{Auth, BadName, NatsError, QueueName, Server, Tls};
 pub use submit::NatsQueue;
 pub use worker::{Answering, Perform, Served, Worked, Worker, work};

@@ -4,14 +4,14 @@
 //! the message goes to another one, which reads the run's events from their beginning: they stay until there is a verdict. So the answer never
 //! depends on who began. A verdict is stored once; only then the message is acknowledged and the events are removed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::Write as _;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
-use async_nats::jetstream::{AckKind, Message};
+use async_nats::jetstream::{AckKind, Message, stream};
 use foresee_observe::wire::{Reply, Status};
 use foresee_observe::{Program, ProgramId, Stream};
 use futures_util::StreamExt as _;
@@ -19,7 +19,7 @@ use futures_util::StreamExt as _;
 use crate::background::Background;
 use crate::publish::SIGN_OF_LIFE;
 use crate::retry::retry;
-use crate::runs::{ALIVE, END, OBJECT, OFFSET, RunName, Runs};
+use crate::runs::{END, OBJECT, OFFSET, RunName, Runs};
 use crate::server::{NatsError, Server};
 use crate::store::MOST_PENDING;
 
@@ -32,7 +32,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// How many pieces are asked for at a time.
 const PIECES: usize = 32;
 
-/// After so much silence a sender is dead.
+/// A sender that was silent for this long is dead.
 const SILENCE: Duration = Duration::from_secs(6 * SIGN_OF_LIFE.as_secs());
 
 /// How many observers may die of a run. Programs run for days, and machines fail for other reasons, so that these are more than
@@ -113,7 +113,7 @@ impl Fleet {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes runs, at most so many at once, and passes them to the observer, until it `is_over`. Runs without a verdict go
+    /// Takes runs, at most `most` at once, and passes them to the observer, until it `is_over`. Runs without a verdict go
     /// back into the queue.
     pub fn work(
         &self,
@@ -178,9 +178,11 @@ impl Fleet {
         drop(alive);
         let answered = answered.map(|()| {
             let _ = self.background.wait(message.double_ack());
-            let subject = self.runs.subject("events", &run);
             // What is left of them grows old.
-            let _ = self.background.wait(self.runs.events.purge().filter(subject).into_future());
+            let (events, signs) =
+                (self.runs.subject("events", &run), self.runs.subject("signs", &run));
+            let _ = self.background.wait(self.runs.events.purge().filter(events).into_future());
+            let _ = self.background.wait(self.runs.signs.purge().filter(signs).into_future());
         });
         match answered {
             Ok(()) => {}
@@ -286,24 +288,22 @@ impl Fleet {
         let cannot = |error: std::io::Error| NatsError(format!("cannot be observed: {error}"));
         let stream = observer.connect(&format!("run {}", run.id)).map_err(cannot)?;
         stream.set_read_timeout(Some(Duration::from_secs(60))).map_err(cannot)?;
-        let subject = self.runs.subject("events", run);
-        let mut events: Option<PullConsumer> = None;
-        let (mut offset, mut last, mut heard) = (0, 0, Instant::now());
+        let mut events = Reader::new(&self.runs.events, self.runs.subject("events", run));
+        let mut signs = Reader::new(&self.runs.signs, self.runs.subject("signs", run));
+        // What came among the signs and belongs behind events that have not been read.
+        let mut ahead: VecDeque<Message> = VecDeque::new();
+        let (mut offset, mut heard, mut is_second_look) = (0, Instant::now(), false);
         loop {
             if is_over() {
                 return Err(Unfinished::Stopped);
             }
-            let pieces = self.background.wait(async {
-                let consumer = match events.take() {
-                    Some(consumer) => consumer,
-                    None => self.events_after(&subject, last).await?,
-                };
-                let pieces = next(&consumer, PIECES).await?;
-                events = Some(consumer);
-                Ok::<_, NatsError>(pieces)
+            let read = self.background.wait(async {
+                let pieces = events.next(false).await?;
+                let signs = if pieces.is_empty() { signs.next(true).await? } else { Vec::new() };
+                Ok::<_, NatsError>((pieces, signs))
             });
-            let pieces = match pieces {
-                Ok(pieces) => pieces,
+            let (pieces, signs) = match read {
+                Ok(read) => read,
                 Err(error) if heard.elapsed() > self.patience.max(SILENCE) => {
                     return Err(error.into());
                 }
@@ -312,31 +312,43 @@ impl Fleet {
                     continue;
                 }
             };
-            if pieces.is_empty() && heard.elapsed() > SILENCE {
+            let is_dry = pieces.is_empty();
+            if !is_dry || !signs.is_empty() {
+                heard = Instant::now();
+            } else if heard.elapsed() > SILENCE {
                 // The observer finds that the program was cut short.
                 return Ok(());
             }
-            for piece in pieces {
-                heard = Instant::now();
-                last = piece.info().map_or(last, |info| info.stream_sequence);
+            ahead.extend(signs);
+            let mut pieces = VecDeque::from(pieces);
+            loop {
+                let piece = match pieces.pop_front() {
+                    Some(piece) => piece,
+                    // Events that were stored before a sign may have come between two looks, so it takes two to be sure.
+                    None => match ahead.pop_front() {
+                        Some(sign)
+                            if place(&sign) > Some(offset) && !(is_dry && is_second_look) =>
+                        {
+                            ahead.push_front(sign);
+                            break;
+                        }
+                        Some(sign) => sign,
+                        None => break,
+                    },
+                };
                 match self.pass(&piece, &mut offset, &stream) {
                     Passed::More => {}
                     Passed::All => return Ok(()),
                     Passed::Later(why) => return Err(NatsError(why).into()),
                 }
             }
+            is_second_look = is_dry && !ahead.is_empty();
         }
     }
 
     /// Passes a piece on.
     fn pass(&self, piece: &Message, offset: &mut u64, stream: &Stream) -> Passed {
-        let headers = piece.headers.as_ref();
-        let header = |name| headers.and_then(|headers| headers.get(name)).map(|v| v.as_str());
-        let number = |name| header(name).and_then(|text| text.parse::<u64>().ok());
-        if header(ALIVE).is_some() {
-            return Passed::More;
-        }
-        if let Some(end) = number(END) {
+        if let Some(end) = number(piece, END) {
             // If something is missing, the observer notices that there is no end.
             let is_whole = end == *offset && stream.finish_writing().is_ok();
             if is_whole {
@@ -345,7 +357,8 @@ impl Fleet {
             }
             return Passed::All;
         }
-        let Some(at) = number(OFFSET) else { return Passed::More };
+        // Signs of life have neither.
+        let Some(at) = number(piece, OFFSET) else { return Passed::More };
         if at < *offset {
             return Passed::More;
         }
@@ -372,20 +385,61 @@ impl Fleet {
             Ok(None) | Err(_) => Passed::Later("the observer has closed its connection".to_owned()),
         }
     }
+}
 
-    /// The pieces of a run after a place in the stream.
-    async fn events_after(&self, subject: &str, last: u64) -> Result<PullConsumer, NatsError> {
+/// A number in the headers of a piece.
+fn number(piece: &Message, name: &str) -> Option<u64> {
+    piece.headers.as_ref()?.get(name)?.as_str().parse().ok()
+}
+
+/// Where a piece belongs.
+fn place(piece: &Message) -> Option<u64> {
+    number(piece, OFFSET).or(number(piece, END))
+}
+
+/// Reads the messages of a run from a stream.
+struct Reader<'r> {
+    stream: &'r stream::Stream,
+    subject: String,
+    consumer: Option<PullConsumer>,
+    /// The place in the stream of the last one.
+    last: u64,
+}
+
+impl<'r> Reader<'r> {
+    fn new(stream: &'r stream::Stream, subject: String) -> Reader<'r> {
+        Reader { stream, subject, consumer: None, last: 0 }
+    }
+
+    /// The next messages: those that are there, or that come soon.
+    async fn next(&mut self, only_there: bool) -> Result<Vec<Message>, NatsError> {
+        let consumer = match self.consumer.take() {
+            Some(consumer) => consumer,
+            None => self.open().await?,
+        };
+        let some = match only_there {
+            true => there(&consumer, PIECES).await?,
+            false => next(&consumer, PIECES).await?,
+        };
+        self.consumer = Some(consumer);
+        if let Some(info) = some.last().and_then(|last| last.info().ok()) {
+            self.last = info.stream_sequence;
+        }
+        Ok(some)
+    }
+
+    async fn open(&self) -> Result<PullConsumer, NatsError> {
         let wanted = pull::Config {
             ack_policy: AckPolicy::None,
-            filter_subject: subject.to_owned(),
-            deliver_policy: match last {
+            filter_subject: self.subject.clone(),
+            deliver_policy: match self.last {
                 0 => DeliverPolicy::All,
                 last => DeliverPolicy::ByStartSequence { start_sequence: last + 1 },
             },
             inactive_threshold: Duration::from_secs(60),
             ..pull::Config::default()
         };
-        let made = self.runs.events.create_consumer(wanted).await;
+        let made = self.stream.create_consumer(wanted).await;
         made.map_err(|error| NatsError(format!("cannot read the events: {error}")))
     }
 }
@@ -411,6 +465,18 @@ async fn next(consumer: &PullConsumer, most: usize) -> Result<Vec<Message>, Nats
         if all.len() == most {
             break;
         }
+    }
+    Ok(all)
+}
+
+/// The messages that are there.
+async fn there(consumer: &PullConsumer, most: usize) -> Result<Vec<Message>, NatsError> {
+    let failed = |error: &dyn std::fmt::Display| NatsError(format!("cannot take a run: {error}"));
+    let wanted = consumer.fetch().max_messages(most).messages();
+    let mut messages = wanted.await.map_err(|error| failed(&error))?;
+    let mut all = Vec::new();
+    while let Ok(Some(message)) = tokio::time::timeout(WAIT, messages.next()).await {
+        all.push(message.map_err(|error| failed(&error))?);
     }
     Ok(all)
 }

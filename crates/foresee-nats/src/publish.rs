@@ -20,8 +20,12 @@ const LONGEST_PIECE: usize = 128 << 10;
 /// Publishes a run of a program. Whoever observes finds it, now or later.
 pub struct Publisher {
     run: RunName,
+    /// Where its events go, and what must be heard even if there is no room for events.
     subject: String,
+    signs: String,
     offset: u64,
+    /// Whether events were dropped, so that only the end is still to come.
+    has_dropped: bool,
     runs: Arc<Runs>,
     _alive: Besides,
     background: Background,
@@ -34,8 +38,9 @@ impl Publisher {
         let runs = Arc::new(background.wait(Runs::open(server))?);
         let run = RunName::new(program, id);
         let subject = runs.subject("events", &run);
+        let signs = runs.subject("signs", &run);
         let alive = background.spawn({
-            let (runs, subject) = (Arc::clone(&runs), subject.clone());
+            let (runs, subject) = (Arc::clone(&runs), signs.clone());
             async move {
                 for number in 0_u64.. {
                     tokio::time::sleep(SIGN_OF_LIFE).await;
@@ -47,16 +52,24 @@ impl Publisher {
                 }
             }
         });
-        Ok(Publisher { run, subject, offset: 0, runs, _alive: alive, background })
+        Ok(Publisher {
+            run,
+            subject,
+            signs,
+            offset: 0,
+            has_dropped: false,
+            runs,
+            _alive: alive,
+            background,
+        })
     }
 
     /// Says that everything was published.
-    pub fn finish(self) -> Result<(), NatsError> {
+    pub fn finish(mut self) -> Result<(), NatsError> {
         let mut headers = HeaderMap::new();
         headers.insert(END, self.offset.to_string());
         let id = format!("{}-end", self.run.id);
-        let end = self.runs.publish("publish the end of a run", &self.subject, &id, (headers, b""));
-        self.background.wait(end)
+        self.publish("publish the end of a run", &id, &headers, b"", true).map(drop)
     }
 
     /// Publishes the next piece; `false` if it may be dropped and the stream is full.
@@ -64,23 +77,45 @@ impl Publisher {
         let mut headers = HeaderMap::new();
         headers.insert(OFFSET, self.offset.to_string());
         let id = format!("{}-{}", self.run.id, self.offset);
-        let (runs, subject) = (&self.runs, &self.subject);
-        if may_drop {
-            let tried =
-                self.background.wait(runs.try_publish(subject, &id, headers.clone(), piece));
-            if tried.as_ref().is_err_and(|NatsError(why)| is_full(why)) {
-                return Ok(false);
-            }
-            if tried.is_ok() {
-                self.offset += piece.len() as u64;
-                return Ok(true);
+        let is_there = self.publish("publish events", &id, &headers, piece, may_drop)?;
+        self.has_dropped |= !is_there;
+        if is_there {
+            self.offset += piece.len() as u64;
+        }
+        Ok(is_there)
+    }
+
+    /// Publishes a message. One that need not wait is not taken by a stream of events that is full, other than the end of a
+    /// run, which goes among the signs then, as does all that follows dropped events.
+    fn publish(
+        &mut self,
+        what: &str,
+        id: &str,
+        headers: &HeaderMap,
+        bytes: &[u8],
+        is_hasty: bool,
+    ) -> Result<bool, NatsError> {
+        let (runs, is_end) = (&self.runs, headers.get(END).is_some());
+        let mut subject = &self.subject;
+        if self.has_dropped {
+            subject = &self.signs;
+        } else if is_hasty {
+            let tried = runs.try_publish(subject, id, headers.clone(), bytes);
+            match self.background.wait(tried) {
+                Ok(()) => return Ok(true),
+                Err(NatsError(why)) if is_full(&why) && !is_end => return Ok(false),
+                Err(NatsError(why)) if is_full(&why) => subject = &self.signs,
+                Err(_) => {}
             }
         }
-        let published = runs.publish("publish events", subject, &id, (headers, piece));
-        self.background.wait(published)?;
-        self.offset += piece.len() as u64;
-        Ok(true)
+        let published = runs.publish(what, subject, id, (headers.clone(), bytes));
+        self.background.wait(published).map(|()| true)
     }
+}
+
+/// Whether runs can be published there.
+pub fn ready(server: &Server) -> Result<(), NatsError> {
+    Background::start()?.wait(Runs::open(server)).map(drop)
 }
 
 /// Whether a server has no room for a message.

@@ -3,12 +3,13 @@
 //! | name | kind | contents |
 //! |---|---|---|
 //! | `foresee_events` | stream | subjects `foresee.events.PROGRAM.RUN`: what a connection to an observer would carry, in pieces |
+//! | `foresee_signs` | stream | subjects `foresee.signs.PROGRAM.RUN`: signs of life of senders, and the end of a run that found no room among the events |
 //! | `foresee_runs` | stream, work queue | subjects `foresee.runs.PROGRAM.RUN`: runs without a verdict |
 //! | `observers` | its durable consumer | shared by all observers; its description says what they look for |
 //! | `foresee_verdicts` | stream | subjects `foresee.verdicts.PROGRAM.RUN` and `foresee.findings.PROGRAM.RUN.FINGERPRINT`: each once |
 //!
 //! A piece says where it begins ([`OFFSET`]), so that one that was stored twice is read once, and one that is missing is
-//! noticed.
+//! noticed. Events have a limited space. What must be heard even when that is full is small, and has a stream of its own.
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::ErrorCode;
@@ -60,6 +61,7 @@ impl RunName {
 pub(crate) struct Runs {
     pub(crate) store: Store,
     pub(crate) events: Stream,
+    pub(crate) signs: Stream,
     pub(crate) runs: Stream,
     pub(crate) verdicts: Stream,
     queue: String,
@@ -90,6 +92,11 @@ impl Runs {
             ..stream::Config::default()
         };
         let events = make("events", events).await?;
+        let signs = stream::Config {
+            subjects: vec![format!("{queue}.signs.*.*")],
+            ..stream::Config::default()
+        };
+        let signs = make("signs", signs).await?;
         let runs = stream::Config {
             subjects: vec![format!("{queue}.runs.*.*")],
             retention: RetentionPolicy::WorkQueue,
@@ -99,7 +106,7 @@ impl Runs {
         let subjects = vec![format!("{queue}.verdicts.*.*"), format!("{queue}.findings.*.*.*")];
         let verdicts =
             make("verdicts", stream::Config { subjects, ..stream::Config::default() }).await?;
-        Ok(Runs { store, events, runs, verdicts, queue })
+        Ok(Runs { store, events, signs, runs, verdicts, queue })
     }
 
     /// A subject of a run.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
-use foresee_batch::{Blobs, Digest, Failed, Job, Performed, Queue, QueueError, VERSION};
+use foresee_batch::{Blobs, Digest, Failed, HandOver, Job, Performed, Queue, QueueError, VERSION};
 use futures_util::StreamExt as _;
 use tokio::sync::OnceCell;
 
@@ -35,7 +35,7 @@ impl Queue for NatsQueue<'_> {
         &self,
         jobs: &[&Job],
         blobs: &(dyn Blobs + Sync),
-        done: &mut dyn FnMut(usize, Performed) -> Result<(), QueueError>,
+        done: &mut HandOver<'_>,
     ) -> Result<(), QueueError> {
         if jobs.is_empty() {
             return Ok(());
@@ -55,7 +55,7 @@ impl NatsQueue<'_> {
         &self,
         jobs: &[&Job],
         blobs: &(dyn Blobs + Sync),
-        done: &mut dyn FnMut(usize, Performed) -> Result<(), QueueError>,
+        done: &mut HandOver<'_>,
     ) -> Result<(), QueueError> {
         let store = Store::open(&self.server, Side::Batch).await.map_err(failed)?;
         let mut notices = store.notices().await.map_err(failed)?;
@@ -197,7 +197,7 @@ impl Open {
         &mut self,
         key: Digest,
         store: &Store,
-        done: &mut dyn FnMut(usize, Performed) -> Result<(), QueueError>,
+        done: &mut HandOver<'_>,
     ) -> Result<bool, QueueError> {
         if !self.jobs.contains_key(&key) {
             return Ok(false);

@@ -21,6 +21,9 @@ use crate::store::{Side, Store};
 /// How long a worker waits for a job at a time, and so how soon it notices that it should stop.
 const WAIT: Duration = Duration::from_secs(1);
 
+/// How long work that could not be stored waits for another try.
+const PAUSE: Duration = Duration::from_millis(500);
+
 /// As much as a process has on its first thread, and some more: jobs are done on others.
 const STACK: usize = 16 << 20;
 
@@ -214,7 +217,7 @@ impl Shift<'_> {
             Err(why) => {
                 // Another worker may have more luck.
                 self.store.note_try(key, &why.to_string()).await;
-                let delay = Duration::from_millis(500) * u32::try_from(tries).unwrap_or(1);
+                let delay = PAUSE * u32::try_from(tries).unwrap_or(1);
                 let _ = message.ack_with(AckKind::Nak(Some(delay))).await;
                 Err(why)
             }
@@ -253,9 +256,15 @@ impl Shift<'_> {
             };
             is_answered = Some(answered.is_ok());
             let bytes = encode(&answered);
-            self.alive(message, self.store.put_value(&name, &bytes)).await?;
+            let stored = self.alive(message, self.store.put_value(&name, &bytes)).await;
+            if let Err(why) = stored {
+                let trouble = why.to_string();
+                request.notify(&self.store, &self.worker.server, &trouble).await;
+                let _ = message.ack_with(AckKind::Nak(Some(PAUSE))).await;
+                return Err(why);
+            }
         }
-        request.notify(&self.store, &self.worker.server).await;
+        request.notify(&self.store, &self.worker.server, "").await;
         let _ = message.double_ack().await;
         Ok(is_answered)
     }

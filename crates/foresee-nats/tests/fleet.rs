@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use foresee_batch::{Blobs, Cache, InProcess, Job, Performed, Plan, Queue, QueueError, Shard};
+use foresee_batch::{Blobs, Cache, HandOver, InProcess, Job, Plan, Queue, QueueError, Shard};
 use foresee_nats::NatsQueue;
 use foresee_report::{Report, exit_status, json};
 
@@ -22,7 +22,7 @@ impl Queue for Counted<'_> {
         &self,
         jobs: &[&Job],
         blobs: &(dyn Blobs + Sync),
-        done: &mut dyn FnMut(usize, Performed) -> Result<(), QueueError>,
+        done: &mut HandOver<'_>,
     ) -> Result<(), QueueError> {
         self.queue.perform(jobs, blobs, &mut |number, performed| {
             (self.before)(self.times.borrow().len());

@@ -1,15 +1,16 @@
 //! What goes wrong with a server is said clearly, and soon enough.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use foresee_batch::perform;
-use foresee_nats::{Auth, NatsQueue, Server, Tls, Worker, work};
+use foresee_batch::{Plan, perform};
+use foresee_nats::{Auth, Caller, Fleet, NatsQueue, Publisher, Server, Tls, Worker, work};
+use foresee_observe::{Outlet as _, ProgramId};
 use foresee_report::{exit_status, json};
 
 use crate::fleet::run;
-use crate::harness::{Nats, WorkerProcess, names, plan, server};
+use crate::harness::{ECHO, Nats, WorkerProcess, names, plan, server};
 
 /// Does everything that is there, and ends.
 pub(crate) fn worker(
@@ -28,6 +29,40 @@ pub(crate) fn worker(
     work(&worker, &AtomicBool::new(false), &|_| ()).map_err(|error| error.to_string())
 }
 
+/// Everyone who uses a queue: what each is called, and why it cannot, if it cannot.
+fn everyone(server: &Server, folder: &std::path::Path) -> Vec<(&'static str, Option<String>)> {
+    let plan = plan(folder, &names(1));
+    let (nobody, silent) = (Arc::new(|| true), Arc::new(|_: &str| ()));
+    let group = "echo".parse().unwrap();
+    let id = ProgramId([7; 16]);
+    vec![
+        ("batch", run_with_worker(&plan, server).err()),
+        ("worker", worker(server.clone(), folder).err()),
+        ("explore", Caller::open(server, &group, nobody, silent).err().map(|e| e.to_string())),
+        ("run, send", Publisher::open(server, "p", id).err().map(|e| e.to_string())),
+        ("observe", Fleet::open(server, "questions").err().map(|e| e.to_string())),
+    ]
+}
+
+/// Has the jobs of a plan done by a worker of this process.
+fn run_with_worker(plan: &Plan, server: &Server) -> Result<(), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                if worker(server.clone(), folder.path()).is_err() {
+                    break;
+                }
+            }
+        });
+        let queue = NatsQueue { server: server.clone(), tell: &|_| () };
+        let done = run(plan, &queue).map(drop).map_err(|error| error.to_string());
+        is_over.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
 pub(crate) fn impatient(server: Server) -> Server {
     Server { patience: Duration::from_millis(1500), ..server }
 }
@@ -35,15 +70,14 @@ pub(crate) fn impatient(server: Server) -> Server {
 #[test]
 fn an_unreachable_server_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(folder.path(), &names(1));
-    let nowhere = impatient(server("nats://127.0.0.1:9"));
-    let queue = NatsQueue { server: nowhere.clone(), tell: &|_| () };
-    let error = run(&plan, &queue).unwrap_err().to_string();
-    assert!(error.starts_with("cannot reach nats://127.0.0.1:9"), "{error}");
-    let error = worker(nowhere, folder.path()).unwrap_err();
-    assert!(error.starts_with("cannot reach nats://127.0.0.1:9"), "{error}");
-    let error = worker(server("http://x"), folder.path()).unwrap_err();
-    assert!(error.contains("is not the address of a NATS server"), "{error}");
+    for (who, error) in everyone(&impatient(server("nats://127.0.0.1:9")), folder.path()) {
+        let error = error.unwrap();
+        assert!(error.starts_with("cannot reach nats://127.0.0.1:9"), "{who}: {error}");
+    }
+    for (who, error) in everyone(&server("http://x"), folder.path()) {
+        let error = error.unwrap();
+        assert!(error.contains("is not the address of a NATS server"), "{who}: {error}");
+    }
 }
 
 #[test]
@@ -52,11 +86,14 @@ fn credentials_are_checked() {
     let nats = Nats::start(&["--user", "me", "--pass", "secret"]);
     let with = |auth| Server { auth, ..impatient(nats.server()) };
     for wrong in [Auth::None, Auth::User("me".into(), "wrong".into()), Auth::Token("x".into())] {
-        let error = worker(with(wrong), folder.path()).unwrap_err();
-        assert!(error.contains("refuses these credentials"), "{error}");
+        for (who, error) in everyone(&with(wrong), folder.path()) {
+            let error = error.unwrap();
+            assert!(error.contains("refuses these credentials"), "{who}: {error}");
+        }
     }
-    let right = with(Auth::User("me".into(), "secret".into()));
-    assert!(worker(right, folder.path()).is_ok());
+    for (who, error) in everyone(&with(Auth::User("me".into(), "secret".into())), folder.path()) {
+        assert_eq!(error, None, "{who}");
+    }
     let missing = with(Auth::Credentials(folder.path().join("missing.creds")));
     let error = worker(missing, folder.path()).unwrap_err();
     assert!(error.starts_with("cannot read") && error.contains("missing.creds"), "{error}");
@@ -94,6 +131,38 @@ fn a_full_store_is_named() {
     let plan = plan(folder.path(), &names(200));
     let error = run(&plan, &queue).unwrap_err().to_string();
     assert!(error.starts_with("cannot ") && error.contains("resource"), "{error}");
+}
+
+#[test]
+fn a_store_that_is_full_costs_no_one_more_than_patience() {
+    let nats = Nats::configured("jetstream: { max_file_store: 60KB }\n");
+    let _worker = WorkerProcess::start(&nats.url());
+    let group = ECHO.parse().unwrap();
+    let caller = |server| Caller::open(server, &group, Arc::new(|| false), Arc::new(|_| ()));
+    let caller = caller(&impatient(nats.server())).unwrap();
+    assert_eq!(caller.call(b"small").unwrap(), b"llams");
+    // There is room for the request, and then not for the answer, or not even for the request.
+    let error = (0..100).find_map(|_| caller.call(&[7; 9_000]).err()).unwrap().to_string();
+    assert!(error.starts_with("cannot ") && error.contains("resource"), "{error}");
+    // The space for events is set aside beforehand.
+    let publisher = Publisher::open(&impatient(nats.server()), "p", ProgramId([7; 16]));
+    let error = publisher.err().unwrap().to_string();
+    assert!(error.starts_with("cannot open the stream of events"), "{error}");
+    assert!(error.contains("resource"), "{error}");
+}
+
+#[test]
+fn what_is_larger_than_a_message_goes_in_pieces_or_as_an_object() {
+    let nats = Nats::configured("max_payload: 6KB\n");
+    let _worker = WorkerProcess::start(&nats.url());
+    let caller =
+        Caller::open(&nats.server(), &ECHO.parse().unwrap(), Arc::new(|| false), Arc::new(|_| ()));
+    let request: Vec<u8> = (0..50_000_u32).map(|i| i as u8).collect();
+    let answer = caller.unwrap().call(&request).unwrap();
+    assert!(answer.iter().eq(request.iter().rev()));
+    let mut publisher = Publisher::open(&nats.server(), "p", ProgramId([7; 16])).unwrap();
+    assert!(publisher.put(&request, false).unwrap());
+    publisher.finish().unwrap();
 }
 
 #[test]
@@ -138,14 +207,19 @@ fn another_version_is_refused() {
         });
     };
     described("foresee 9.9.9");
-    let plan = plan(folder.path(), &names(1));
-    let queue = NatsQueue { server: nats.server(), tell: &|_| () };
-    let error = run(&plan, &queue).unwrap_err().to_string();
-    assert!(error.contains("is used by foresee 9.9.9, and this is foresee 0."), "{error}");
-    let error = worker(nats.server(), folder.path()).unwrap_err();
-    assert!(error.contains("use the same version, or another queue with --queue-name"), "{error}");
+    for (who, error) in everyone(&impatient(nats.server()), folder.path()) {
+        let error = error.unwrap();
+        assert!(
+            error.contains("is used by foresee 9.9.9, and this is foresee 0."),
+            "{who}: {error}"
+        );
+        let remedy = "use the same version, or another queue with --queue-name";
+        assert!(error.contains(remedy), "{who}: {error}");
+    }
     let other = Server { queue: "other".parse().unwrap(), ..nats.server() };
-    assert!(worker(other, folder.path()).is_ok());
+    for (who, error) in everyone(&other, folder.path()) {
+        assert_eq!(error, None, "{who}");
+    }
 }
 
 #[test]
@@ -154,8 +228,10 @@ fn a_server_without_jetstream_is_named() {
     // Nobody may use JetStream in this account.
     let none = Nats::configured("accounts: { A: { users: [ { user: a, password: b } ] } }\n");
     let server = Server { auth: Auth::User("a".into(), "b".into()), ..impatient(none.server()) };
-    let error = worker(server, folder.path()).unwrap_err();
-    assert!(error.starts_with("cannot open the queue"), "{error}");
+    for (who, error) in everyone(&server, folder.path()) {
+        let error = error.unwrap();
+        assert!(error.starts_with("cannot open the queue"), "{who}: {error}");
+    }
 }
 
 #[test]

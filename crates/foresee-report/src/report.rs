@@ -103,6 +103,17 @@ impl Report {
         self.report.put_first(found);
     }
 
+    /// Keeps only some of the findings.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&Finding) -> bool) {
+        let kept: Vec<bool> = self.findings.iter().map(&mut is_kept).collect();
+        let mut of = kept.iter();
+        self.findings.retain(|_| of.next() == Some(&true));
+        let mut of = kept.iter();
+        self.witnesses.retain(|_| of.next() == Some(&true));
+        let mut of = kept.iter();
+        self.tests.retain(|_| of.next() == Some(&true));
+    }
+
     /// Takes away the findings that are not wanted. What they rest on stays as it was.
     pub fn suppress(&mut self, mut suppressions: Suppressions) {
         let findings = std::mem::take(&mut self.findings);

@@ -285,7 +285,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of a file with so many threads, forced steps and entries; `None` if it would be too large.
+    /// The layout of a file for these numbers of threads, forced steps and entries; `None` if it would be too large.
     pub fn new(threads: u64, steps: u64, most: u64) -> Option<Layout> {
         let after = |at: usize, count: u64, size: usize| {
             usize::try_from(count).ok()?.checked_mul(size)?.checked_add(at)

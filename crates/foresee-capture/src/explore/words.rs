@@ -3,16 +3,19 @@
 //! The search knows operations by addresses, and a specification is about names. A step becomes the events that the trace of a
 //! run would have. Each run is compared with its trace, so that a difference between the two is noticed.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use foresee_explore::Seen;
 use foresee_explore::program::{
-    Cell, Join, Modify, Operation, Place, RunError, Spot, ThreadName, Told, Value as Bits,
+    Cell, Execution, Join, Modify, Operation, Place, RunError, Spot, ThreadName, Told,
+    Value as Bits,
 };
 use foresee_explore::properties::{Interest, Vocabulary};
 use foresee_trace::{
     Batch, Event, LockId, Names, Op, Pool, SymId, ThreadId, TraceInput, Value, VarId,
 };
+use serde::{Deserialize, Serialize};
 
 use super::Ran;
 use crate::naming::without_innards;
@@ -23,43 +26,90 @@ use crate::symbols::{Scalar, Variable};
 /// The memory for the conversion of one run's log.
 const MEMORY: usize = 1 << 30;
 
-/// A variable of a specification.
-struct Watched {
-    at: Spot,
-    scalar: Scalar,
-    id: VarId,
-    initial: Option<Value>,
+/// Which names and events of runs are needed: those that specifications are about.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The variables.
+    pub variables: Vec<String>,
+    /// The events.
+    pub interest: Interest,
 }
 
-/// The names of a program that is explored, as far as runs have shown them.
-#[derive(Default)]
-pub struct Words {
-    names: Names,
-    version: u32,
-    interest: Interest,
-    /// The variables of the specifications, by name and by where they are.
-    wanted: Vec<String>,
-    spec_vars: Vec<(String, Variable)>,
-    variables: Vec<Watched>,
-    threads: HashMap<ThreadName, ThreadId>,
-    joined: HashMap<Join, ThreadId>,
-    locks: HashMap<Spot, LockId>,
-    marks: HashMap<u128, (Op, SymId, Vec<Value>)>,
-    doubt: Option<String>,
+/// A value by itself: strings are no numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+enum Plain {
+    Int(i64),
+    Uint(u64),
+    /// Its bits.
+    Float(u64),
+    Bool(bool),
+    Str(String),
 }
 
-/// An event in words, to compare a run with its trace.
-type Spoken = (String, &'static str, String, Vec<Value>);
-
-impl Words {
-    /// The vocabulary of specifications with these variables.
-    pub fn new(variables: Vec<String>) -> Words {
-        Words { wanted: variables, ..Words::default() }
+impl Plain {
+    fn of(value: Value, names: &Names) -> Plain {
+        match value {
+            Value::Int(number) => Plain::Int(number),
+            Value::Uint(number) => Plain::Uint(number),
+            Value::Float(number) => Plain::Float(number.to_bits()),
+            Value::Bool(is_so) => Plain::Bool(is_so),
+            Value::Str(sym) => Plain::Str(names.syms.get(sym).to_owned()),
+        }
     }
 
-    /// Sets which events are needed.
-    pub fn needs(&mut self, interest: Interest) {
-        self.interest = interest;
+    fn all(event: &Event, pool: &Pool, names: &Names) -> Vec<Plain> {
+        pool.values(event).iter().map(|&value| Plain::of(value, names)).collect()
+    }
+
+    fn value(&self, names: &mut Names) -> Result<Value, RunError> {
+        Ok(match self {
+            Plain::Int(number) => Value::Int(*number),
+            Plain::Uint(number) => Value::Uint(*number),
+            Plain::Float(bits) => Value::Float(f64::from_bits(*bits)),
+            Plain::Bool(is_so) => Value::Bool(*is_so),
+            Plain::Str(text) => Value::Str(names.syms.intern(text).map_err(full)?),
+        })
+    }
+}
+
+fn full<E>(_: E) -> RunError {
+    RunError("the program has too many names".to_owned())
+}
+
+/// An event in words, to compare a run with its trace: the thread, what it did, to what, and the values.
+type Spoken = (String, Cow<'static, str>, String, Vec<Plain>);
+
+/// What a thread said about itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Mark {
+    thread: String,
+    op: Op,
+    text: String,
+    values: Vec<Plain>,
+}
+
+/// The names that one run shows. Whoever makes the run hears them, and whoever explores [learns](Words::learn) them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Heard {
+    variables: Vec<(String, Spot, Scalar, Option<Plain>)>,
+    threads: Vec<(ThreadName, String)>,
+    /// The locks, each with its name, and whether that is known from the program.
+    locks: Vec<(Spot, String, bool)>,
+    marks: Vec<Mark>,
+    events: Vec<Spoken>,
+}
+
+/// Hears the names of runs.
+pub struct Hearing {
+    wanted: Wanted,
+    /// The variables of the specifications, by name and by where they are.
+    spec_vars: Vec<(String, Variable)>,
+}
+
+impl Hearing {
+    /// Hears what specifications want.
+    pub fn new(wanted: Wanted) -> Hearing {
+        Hearing { wanted, spec_vars: Vec::new() }
     }
 
     /// The trace of a run, with the variables of the specifications.
@@ -68,7 +118,7 @@ impl Words {
     /// If there is no such variable, or the log cannot be read.
     pub fn trace<'r>(&'r mut self, run: &'r Ran<'_>) -> Result<LogTrace<'r>, RunError> {
         if self.spec_vars.is_empty() {
-            for name in &self.wanted {
+            for name in &self.wanted.variables {
                 let found = run.symbols.find(name).map_err(|why| RunError(why.to_string()))?;
                 self.spec_vars.push((name.clone(), found));
             }
@@ -87,154 +137,55 @@ impl Words {
             .map_err(|why| RunError(format!("the log of a run cannot be read: {why}")))
     }
 
-    /// Learns the names of a run from its trace.
+    /// The names of a run.
     ///
     /// # Errors
-    /// If the trace cannot be read.
-    pub fn learn(&mut self, run: &Ran<'_>) -> Result<(), RunError> {
-        let (trace, names) = self.read(run)?;
-        let before = (self.names.threads.len(), self.names.locks.len(), self.names.syms.len());
-        let full = |_| RunError("the program has too many names".to_owned());
-        if self.variables.is_empty() {
-            for (name, variable) in &self.spec_vars {
-                let bits = run.symbols.initial(variable.address, variable.scalar.size);
-                self.variables.push(Watched {
-                    at: run.spot(variable.address),
-                    scalar: variable.scalar,
-                    id: self.names.vars.intern(name).map_err(full)?,
-                    initial: bits.and_then(|bits| variable.scalar.value(bits)),
-                });
+    /// If its trace cannot be read.
+    pub fn hear(&mut self, run: &Ran<'_>) -> Result<Heard, RunError> {
+        let failed = |why: &dyn std::fmt::Display| {
+            RunError(format!("the trace of a run cannot be read: {why}"))
+        };
+        let wanted = self.wanted.clone();
+        let mut heard = Heard { threads: run.threads.to_vec(), ..Heard::default() };
+        let trace = self.trace(run)?;
+        let mut source = trace.open().map_err(|why| failed(&why))?;
+        let mut batch = Batch::default();
+        while source.next_batch(&mut batch).map_err(|why| failed(&why))? {
+            let names = source.names();
+            for event in &batch.events {
+                if matches!(event.op(), Op::Event | Op::Begin | Op::End) {
+                    heard.marks.push(Mark {
+                        thread: names.threads.get(event.thread()).to_owned(),
+                        op: event.op(),
+                        text: event.sym().map_or("", |sym| names.syms.get(sym)).to_owned(),
+                        values: Plain::all(event, &batch.pool, names),
+                    });
+                }
+                heard.events.extend(wanted.spoken(event, &batch.pool, names));
             }
-            self.version += u32::from(!self.spec_vars.is_empty());
         }
-        for (thread, name) in run.threads {
-            let id = self.names.thread(name).map_err(full)?;
-            if *self.threads.entry(thread.clone()).or_insert(id) != id {
-                let old = self.names.threads.get(self.threads[thread]);
-                self.doubt = Some(format!(
-                    "thread {thread} is called {old} in one run and {name} in another, so that properties cannot name it"
-                ));
-            }
-            self.joined.insert(thread.join(), id);
+        drop(source);
+        drop(trace);
+        let names = Names::default();
+        for (name, variable) in &self.spec_vars {
+            let bits = run.symbols.initial(variable.address, variable.scalar.size);
+            let initial = bits.and_then(|bits| variable.scalar.value(bits));
+            let initial = initial.map(|value| Plain::of(value, &names));
+            let at = run.spot(variable.address);
+            heard.variables.push((name.clone(), at, variable.scalar, initial));
         }
         for &(spot, address) in run.locks {
             let (name, is_known) = match run.symbols.object(address, 4) {
                 Some(part) => (without_innards(&part.name).to_owned(), true),
                 None => (format!("memory({address:#x})"), false),
             };
-            let id = self.names.locks.intern(&name).map_err(full)?;
-            self.locks.entry(spot).or_insert(id);
-            let is_other = |(other, of): (&Spot, &LockId)| *of == id && *other != spot;
-            if !is_known && self.interest.has_locks() && self.locks.iter().any(is_other) {
-                self.doubt = Some(format!(
-                    "{name} is one lock in one run and another in another, so that properties cannot tell them apart"
-                ));
-            }
+            heard.locks.push((spot, name, is_known));
         }
-        self.learn_marks(run, &trace, &names)?;
-        let after = (self.names.threads.len(), self.names.locks.len(), self.names.syms.len());
-        self.version += u32::from(before != after);
-        self.compare(run, &trace, &names);
-        Ok(())
+        Ok(heard)
     }
+}
 
-    /// The trace of a run, and its names.
-    fn read(&mut self, run: &Ran<'_>) -> Result<(Batch, Names), RunError> {
-        let failed = |why: &dyn std::fmt::Display| {
-            RunError(format!("the trace of a run cannot be read: {why}"))
-        };
-        let trace = self.trace(run)?;
-        let mut source = trace.open().map_err(|why| failed(&why))?;
-        let (mut all, mut batch) = (Batch::default(), Batch::default());
-        while source.next_batch(&mut batch).map_err(|why| failed(&why))? {
-            for event in &batch.events {
-                let event = all.pool.adopt(*event, &batch.pool);
-                all.events.push(event);
-            }
-        }
-        let names = source.names().clone();
-        drop(source);
-        Ok((all, names))
-    }
-
-    /// What threads say about themselves: the trace has it in words, in the same order.
-    fn learn_marks(&mut self, run: &Ran<'_>, trace: &Batch, names: &Names) -> Result<(), RunError> {
-        let mut said: HashMap<&str, Vec<&Event>> = HashMap::new();
-        for event in &trace.events {
-            if matches!(event.op(), Op::Event | Op::Begin | Op::End) {
-                said.entry(names.threads.get(event.thread())).or_default().push(event);
-            }
-        }
-        let called: HashMap<&ThreadName, &str> =
-            run.threads.iter().map(|(thread, name)| (thread, name.as_str())).collect();
-        let mut next: HashMap<&str, usize> = HashMap::new();
-        for event in &run.execution.events {
-            let Operation::Mark(what) = event.operation else { continue };
-            let thread = &run.execution.threads[event.thread as usize];
-            let name = called.get(thread).copied().unwrap_or_default();
-            let at = next.entry(name).or_default();
-            let Some(event) = said.get(name).and_then(|all| all.get(*at)) else {
-                self.doubt = Some(format!("thread {thread} said something that is not recorded"));
-                return Ok(());
-            };
-            *at += 1;
-            let text = event.sym().map_or("", |sym| names.syms.get(sym));
-            let sym = self.names.syms.intern(text);
-            let sym = sym.map_err(|_| RunError("the program has too many names".to_owned()))?;
-            let values = trace.pool.values(event).to_vec();
-            self.marks.entry(what).or_insert((event.op(), sym, values));
-        }
-        Ok(())
-    }
-
-    /// Whether the run is in its trace what it is here.
-    fn compare(&mut self, run: &Ran<'_>, trace: &Batch, names: &Names) {
-        let mut here: Vec<Spoken> = Vec::new();
-        let mut depths: HashMap<(u32, Spot), u32> = HashMap::new();
-        for event in &run.execution.events {
-            let is_outermost = match (event.operation, event.told) {
-                (Operation::Lock { lock, .. }, Told::Nothing | Told::Got) => {
-                    let depth = depths.entry((event.thread, lock)).or_default();
-                    *depth += 1;
-                    *depth == 1
-                }
-                (Operation::Unlock { lock, .. }, Told::Nothing) => {
-                    let depth = depths.entry((event.thread, lock)).or_default();
-                    *depth = depth.saturating_sub(1);
-                    *depth == 0
-                }
-                _ => true,
-            };
-            let seen = Seen {
-                thread: &run.execution.threads[event.thread as usize],
-                operation: event.operation,
-                place: Place(0),
-                told: event.told,
-                left: event.left(),
-                is_outermost,
-            };
-            let mut pool = Pool::default();
-            for event in self.events(&seen, &mut pool) {
-                here.extend(self.spoken(&event, &pool, &self.names));
-            }
-        }
-        let there: Vec<Spoken> = trace
-            .events
-            .iter()
-            .filter_map(|event| self.spoken(event, &trace.pool, names))
-            .collect();
-        // What a thread was about to do when the run was ended may be in one of them only.
-        let differ = here.iter().zip(&there).find(|(one, other)| one != other);
-        if let Some((one, other)) = differ {
-            self.doubt = Some(format!(
-                "the trace of a run has {} of {} by {} where the search has {} of {} by {}",
-                other.1, other.2, other.0, one.1, one.2, one.0
-            ));
-        } else if here.len().abs_diff(there.len()) > run.execution.threads.len() {
-            self.doubt = Some("the trace of a run has other events than the search".to_owned());
-        }
-    }
-
+impl Wanted {
     /// An event in words, if properties may see it.
     fn spoken(&self, event: &Event, pool: &Pool, names: &Names) -> Option<Spoken> {
         let target = event.target();
@@ -255,11 +206,160 @@ impl Words {
         let is_wanted = match event.op() {
             Op::Fork | Op::Join => self.interest.has_threads(),
             Op::Event => self.interest.has_marks(),
-            op if op.reads() || op.writes() => self.wanted.contains(&name),
+            op if op.reads() || op.writes() => self.variables.contains(&name),
             _ => self.interest.has_locks(),
         };
-        let values = pool.values(event).to_vec();
-        is_wanted.then(|| (names.threads.get(event.thread()).to_owned(), what, name, values))
+        is_wanted.then(|| {
+            let thread = names.threads.get(event.thread()).to_owned();
+            (thread, what.into(), name, Plain::all(event, pool, names))
+        })
+    }
+}
+
+/// A variable of a specification.
+struct Watched {
+    at: Spot,
+    scalar: Scalar,
+    id: VarId,
+    initial: Option<Value>,
+}
+
+/// The names of a program that is explored, as far as runs have shown them.
+#[derive(Default)]
+pub struct Words {
+    names: Names,
+    version: u32,
+    wanted: Wanted,
+    variables: Vec<Watched>,
+    threads: HashMap<ThreadName, ThreadId>,
+    joined: HashMap<Join, ThreadId>,
+    locks: HashMap<Spot, LockId>,
+    marks: HashMap<u128, (Op, SymId, Vec<Value>)>,
+    doubt: Option<String>,
+}
+
+impl Words {
+    /// The vocabulary of specifications that want this.
+    pub fn new(wanted: Wanted) -> Words {
+        Words { wanted, ..Words::default() }
+    }
+
+    /// Learns the names of a run.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn learn(&mut self, heard: &Heard, run: &Execution) -> Result<(), RunError> {
+        let before = (self.names.threads.len(), self.names.locks.len(), self.names.syms.len());
+        if self.variables.is_empty() {
+            for (name, at, scalar, initial) in &heard.variables {
+                let initial = initial.as_ref().map(|value| value.value(&mut self.names));
+                self.variables.push(Watched {
+                    at: *at,
+                    scalar: *scalar,
+                    id: self.names.vars.intern(name).map_err(full)?,
+                    initial: initial.transpose()?,
+                });
+            }
+            self.version += u32::from(!heard.variables.is_empty());
+        }
+        for (thread, name) in &heard.threads {
+            let id = self.names.thread(name).map_err(full)?;
+            if *self.threads.entry(thread.clone()).or_insert(id) != id {
+                let old = self.names.threads.get(self.threads[thread]);
+                self.doubt = Some(format!(
+                    "thread {thread} is called {old} in one run and {name} in another, so that properties cannot name it"
+                ));
+            }
+            self.joined.insert(thread.join(), id);
+        }
+        for (spot, name, is_known) in &heard.locks {
+            let id = self.names.locks.intern(name).map_err(full)?;
+            self.locks.entry(*spot).or_insert(id);
+            let is_other = |(other, of): (&Spot, &LockId)| *of == id && other != spot;
+            if !is_known && self.wanted.interest.has_locks() && self.locks.iter().any(is_other) {
+                self.doubt = Some(format!(
+                    "{name} is one lock in one run and another in another, so that properties cannot tell them apart"
+                ));
+            }
+        }
+        self.learn_marks(heard, run)?;
+        let after = (self.names.threads.len(), self.names.locks.len(), self.names.syms.len());
+        self.version += u32::from(before != after);
+        self.compare(heard, run);
+        Ok(())
+    }
+
+    /// What threads say about themselves: the trace has it in words, in the same order.
+    fn learn_marks(&mut self, heard: &Heard, run: &Execution) -> Result<(), RunError> {
+        let mut said: HashMap<&str, Vec<&Mark>> = HashMap::new();
+        for mark in &heard.marks {
+            said.entry(&mark.thread).or_default().push(mark);
+        }
+        let called: HashMap<&ThreadName, &str> =
+            heard.threads.iter().map(|(thread, name)| (thread, name.as_str())).collect();
+        let mut next: HashMap<&str, usize> = HashMap::new();
+        for event in &run.events {
+            let Operation::Mark(what) = event.operation else { continue };
+            let thread = &run.threads[event.thread as usize];
+            let name = called.get(thread).copied().unwrap_or_default();
+            let at = next.entry(name).or_default();
+            let Some(mark) = said.get(name).and_then(|all| all.get(*at)) else {
+                self.doubt = Some(format!("thread {thread} said something that is not recorded"));
+                return Ok(());
+            };
+            *at += 1;
+            if !self.marks.contains_key(&what) {
+                let sym = self.names.syms.intern(&mark.text).map_err(full)?;
+                let values = mark.values.iter().map(|value| value.value(&mut self.names));
+                let values = values.collect::<Result<Vec<_>, RunError>>()?;
+                self.marks.insert(what, (mark.op, sym, values));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the run is in its trace what it is here.
+    fn compare(&mut self, heard: &Heard, run: &Execution) {
+        let mut here: Vec<Spoken> = Vec::new();
+        let mut depths: HashMap<(u32, Spot), u32> = HashMap::new();
+        for event in &run.events {
+            let is_outermost = match (event.operation, event.told) {
+                (Operation::Lock { lock, .. }, Told::Nothing | Told::Got) => {
+                    let depth = depths.entry((event.thread, lock)).or_default();
+                    *depth += 1;
+                    *depth == 1
+                }
+                (Operation::Unlock { lock, .. }, Told::Nothing) => {
+                    let depth = depths.entry((event.thread, lock)).or_default();
+                    *depth = depth.saturating_sub(1);
+                    *depth == 0
+                }
+                _ => true,
+            };
+            let seen = Seen {
+                thread: &run.threads[event.thread as usize],
+                operation: event.operation,
+                place: Place(0),
+                told: event.told,
+                left: event.left(),
+                is_outermost,
+            };
+            let mut pool = Pool::default();
+            for event in self.events(&seen, &mut pool) {
+                here.extend(self.wanted.spoken(&event, &pool, &self.names));
+            }
+        }
+        let there = &heard.events;
+        // What a thread was about to do when the run was ended may be in one of them only.
+        let differ = here.iter().zip(there).find(|(one, other)| one != other);
+        if let Some((one, other)) = differ {
+            self.doubt = Some(format!(
+                "the trace of a run has {} of {} by {} where the search has {} of {} by {}",
+                other.1, other.2, other.0, one.1, one.2, one.0
+            ));
+        } else if here.len().abs_diff(there.len()) > run.threads.len() {
+            self.doubt = Some("the trace of a run has other events than the search".to_owned());
+        }
     }
 
     /// The variables that an access touches.
@@ -373,9 +473,9 @@ impl Vocabulary for Words {
             Operation::Lock { .. }
             | Operation::Unlock { .. }
             | Operation::Wait { .. }
-            | Operation::WaitEnd { .. } => self.interest.has_locks(),
-            Operation::Fork(_) | Operation::Join { .. } => self.interest.has_threads(),
-            Operation::Mark(_) => self.interest.has_marks(),
+            | Operation::WaitEnd { .. } => self.wanted.interest.has_locks(),
+            Operation::Fork(_) | Operation::Join { .. } => self.wanted.interest.has_threads(),
+            Operation::Mark(_) => self.wanted.interest.has_marks(),
             _ => false,
         }
     }

@@ -1,9 +1,10 @@
 //! What the bytes of a variable mean.
 
 use foresee_trace::Value;
+use serde::{Deserialize, Serialize};
 
 /// How the bits of a variable are to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// A whole number with sign.
     Signed,
@@ -20,7 +21,7 @@ pub enum Kind {
 }
 
 /// The type of a variable that is read and written as one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scalar {
     /// How to read it.
     pub kind: Kind,

@@ -14,6 +14,9 @@ use foresee_explore::program::{
 };
 use foresee_explore::{Settings, Spin, Trouble, explore};
 
+#[path = "../../../foresee-explore/tests/programs.rs"]
+#[allow(dead_code)]
+pub(crate) mod programs;
 #[path = "../../../foresee-explore/tests/tiny.rs"]
 #[allow(dead_code)]
 pub(crate) mod tiny;
@@ -21,101 +24,13 @@ pub(crate) mod tiny;
 #[allow(dead_code)]
 pub(crate) mod truth;
 
+use programs::Family;
 use tiny::{Code, Ins, REGS};
 use truth::{Truth, truth};
 
-/// A random program: two or three threads besides `main`, and everything that C has for them.
+/// A random program of what can be written in C.
 pub(crate) fn program(seed: u64) -> Code {
-    let mut rng = fastrand::Rng::with_seed(seed ^ 0x5eed);
-    let threads = rng.usize(2..=3);
-    let (vars, locks) = (rng.usize(1..=3), rng.usize(0..=2));
-    let has_conditions = locks > 0 && rng.u8(..3) == 0;
-    let has_parts = rng.u8(..6) == 0;
-    let has_more = rng.u8(..4) == 0;
-    let mut code: Code = Vec::new();
-    for at in 0..threads {
-        let mut body: Vec<Ins> = Vec::new();
-        if at == 0 {
-            if has_more {
-                body.extend([Ins::SemInit(0, rng.u32(0..2)), Ins::BarrierInit(0, 2)]);
-            }
-            body.extend((1..threads).map(Ins::Fork));
-        }
-        let length = rng.usize(2..=5);
-        let mut held: Option<usize> = None;
-        for _ in 0..length {
-            let (var, reg) = (rng.usize(..vars), rng.usize(..2));
-            match rng.u8(..if has_more { 24 } else { 21 }) {
-                0..3 => body.push(Ins::Load(reg, var)),
-                3..5 => body.push(Ins::Set(var, rng.u64(0..3))),
-                5..7 => body.push(Ins::Store(var, reg, rng.u64(0..2))),
-                7 | 8 => body.push(Ins::Add(reg, var, 1)),
-                9 => body.push(Ins::Cas(reg, var, rng.u64(0..2), rng.u64(0..3))),
-                10 => {
-                    body.push(Ins::SkipIf(reg, rng.u64(0..2), 1));
-                    body.push(Ins::Set(rng.usize(..vars), 1));
-                }
-                11 => {
-                    body.push(Ins::Load(reg, var));
-                    body.push(Ins::SkipUnless(reg, 2, 1));
-                    body.push(Ins::Fail);
-                }
-                // A loop of at most two rounds, which waits for a value.
-                12 => {
-                    body.push(Ins::Load(reg, var));
-                    body.extend([Ins::SkipIf(reg, 1, 3), Ins::Bump(4, 1)]);
-                    body.extend([Ins::SkipIf(4, 2, 1), Ins::Back(4)]);
-                }
-                13..16 => match held {
-                    None if locks > 0 => {
-                        held = Some(rng.usize(..locks));
-                        body.extend(held.map(Ins::Lock));
-                    }
-                    Some(lock) if locks == 2 && rng.bool() => {
-                        body.extend([Ins::Lock(1 - lock), Ins::Load(reg, var)]);
-                        body.push(Ins::Unlock(1 - lock));
-                    }
-                    Some(lock) => {
-                        body.push(Ins::Unlock(lock));
-                        held = None;
-                    }
-                    None => body.push(Ins::Load(reg, var)),
-                },
-                16 if locks > 0 && held.is_none() => {
-                    let lock = rng.usize(..locks);
-                    body.push(match rng.bool() {
-                        true => Ins::TryLock(2, lock),
-                        false => Ins::TimedLock(2, lock),
-                    });
-                    body.push(Ins::SkipIf(2, 0, 2));
-                    body.extend([Ins::Store(var, reg, 1), Ins::Unlock(lock)]);
-                }
-                17 if has_conditions => {
-                    body.push(if rng.bool() { Ins::Signal(0) } else { Ins::Broadcast(0) });
-                }
-                18 if has_conditions && held.is_some() => {
-                    let lock = held.unwrap_or(0);
-                    body.push(match rng.bool() {
-                        true => Ins::Wait(0, lock),
-                        false => Ins::TimedWait(3, 0, lock),
-                    });
-                    body.extend([Ins::SkipIf(3, 0, 1), Ins::Set(var, 1)]);
-                }
-                19 if has_parts => body.push(Ins::LoadPart(reg, var, 4 * rng.u8(0..2), 4)),
-                20 if has_parts => body.push(Ins::StorePart(var, rng.u8(0..7), 2, rng.u64(0..3))),
-                21 => body.push(Ins::Post(0)),
-                22 => body.push(if rng.bool() { Ins::Take(0) } else { Ins::TryTake(3, 0) }),
-                23 if held.is_none() => body.extend([Ins::Arrive(0), Ins::Pass(0)]),
-                _ => body.push(Ins::Load(reg, var)),
-            }
-        }
-        body.extend(held.map(Ins::Unlock));
-        if at == 0 && rng.bool() {
-            body.extend([Ins::Join(1), Ins::Load(0, 0)]);
-        }
-        code.push(body);
-    }
-    code
+    Family::IN_C.program(seed)
 }
 
 /// A batch of programs, and which instruction is on which line.

@@ -28,7 +28,7 @@ use crate::commands::run::{INTERRUPTED, STOPPED, catch_signals};
 use crate::output::{self, Sink};
 use crate::replayer;
 use report::{plural, thousands, what};
-use watch::{Asked, Watch, lock};
+use watch::{Asked, Looking, Watch, lock};
 
 /// How often a finding is run again.
 const REPLAYS: u32 = 3;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &ExploreArgs) -> anyhow::Result<u8> {
     let (monitor, watch) = asked.prepare(called.clone(), build_id.clone(), kept_runs.clone())?;
     let mut runners: Vec<Box<dyn Program>> = Vec::new();
     match &args.queue {
-        Some(url) => runners = remote_runners(url, &executable, args)?,
+        Some(url) => runners = remote_runners(url, &executable, args, &asked, &watch)?,
         None => {
             for _ in 0..args.jobs {
                 runners.push(Box::new(native(&options, &asked, &watch)?));
@@ -148,8 +148,11 @@ fn remote_runners(
     url: &str,
     executable: &Executable,
     args: &ExploreArgs,
+    asked: &Asked,
+    watch: &Arc<Mutex<Watch>>,
 ) -> anyhow::Result<Vec<Box<dyn Program>>> {
-    remote::runners(&super::worker::server(url, &args.server)?, &executable.path, args)
+    let server = super::worker::server(url, &args.server)?;
+    remote::runners(&server, &executable.path, args, asked, watch)
 }
 
 #[cfg(not(feature = "nats"))]
@@ -157,6 +160,8 @@ fn remote_runners(
     _: &str,
     _: &Executable,
     _: &ExploreArgs,
+    _: &Asked,
+    _: &Arc<Mutex<Watch>>,
 ) -> anyhow::Result<Vec<Box<dyn Program>>> {
     bail!(super::worker::MISSING)
 }
@@ -165,7 +170,8 @@ fn remote_runners(
 fn native(options: &Options, asked: &Asked, watch: &Arc<Mutex<Watch>>) -> anyhow::Result<Native> {
     let mut native = Native::new(options.clone())?;
     if !asked.is_empty() {
-        native.observe(Arc::clone(watch) as Arc<_>);
+        let looking = Looking { look: asked.look()?, watch: Arc::clone(watch) };
+        native.observe(Arc::new(Mutex::new(looking)));
     }
     Ok(native)
 }
@@ -187,10 +193,10 @@ fn add_observed(findings: &mut Vec<Finding>, watch: &Mutex<Watch>) {
     }
 }
 
-/// The checks to make. What the search itself finds needs none: deadlocks. Workers do not send the runs that checks need.
+/// The checks to make. What the search itself finds needs none: deadlocks.
 fn checks(args: &ExploreArgs) -> Vec<String> {
     let is_asked = !args.check.is_empty() || !args.spec.is_empty();
-    if args.no_checks || is_asked || args.queue.is_some() {
+    if args.no_checks || is_asked {
         return args.check.clone();
     }
     let defaults = info::ALL.iter().filter(|info| info.is_default && info.name != DEADLOCK);

@@ -22,6 +22,7 @@ use foresee_capture::program::{Built, Program};
 use foresee_capture::scratch::Scratch;
 use foresee_capture::store::{Keep, LogConversion};
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
+use foresee_observe::Pace;
 use foresee_predict::info::PROGRAM_FAILURE;
 use foresee_predict::session::{self, Examined, Session};
 use foresee_report::{Parts, Report, Tests};
@@ -30,9 +31,13 @@ use foresee_trace::TraceInput;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{CaptureMode, ReorderArg, ReportFormat, RunArgs, Stacks};
-use crate::commands::check;
+use crate::commands::send::published;
+use crate::commands::{check, worker};
 use crate::output::{Sink, numbered};
 use crate::{asked, input, output, specs};
+
+/// The number of events in one frame of a published run.
+const FRAME: u32 = 8192;
 
 /// Whether an interrupt came while a program ran.
 pub(crate) static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
@@ -46,6 +51,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let to_stdout = args.analysis.output.output == Path::new("-");
     let is_drawn = args.analysis.lattice.is_some();
     ensure!(args.runs == 1 || !is_drawn, "--lattice draws one run: leave out --runs");
+    ensure!(
+        args.to.is_none() || args.analysis.format == ReportFormat::Text,
+        "--to leaves the report to the observers: there is none to format"
+    );
     let name = args.command[0].to_string_lossy().into_owned();
     let program =
         Program::find(&args.command[0]).with_context(|| format!("there is no program `{name}`"))?;
@@ -71,6 +80,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
             ));
         }
     }
+    if let Some(url) = &args.to {
+        // Before the program runs for nothing.
+        worker::ready(url, &args.publish)?;
+    }
     let folder = Scratch::new().context("cannot make a folder for the log")?;
     let list = folder.path().join("watch");
     std::fs::write(&list, filter.text()).context("cannot write the list of what to watch")?;
@@ -83,7 +96,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         // and without the token the filter is not exact.
         || args.mode == CaptureMode::Async
         || session.goes_beyond_causality()
-        // A kept trace may be analysed in any way later.
+        // A trace that is published or kept may be analysed in any way later.
+        || args.to.is_some()
         || args.keep.is_some() && !matches!(args.analysis.reorder, ReorderArg::Maz)
         || !session.specs().is_empty() && !is_known
         // Where objects are is not known beforehand either.
@@ -135,7 +149,7 @@ struct SearchTime {
 }
 
 impl SearchTime {
-    /// Analyses the next of so many processes of the present run in its share of the time.
+    /// Analyses the next of the run's remaining processes in its share of the time.
     fn examine(
         &mut self,
         processes: usize,
@@ -232,7 +246,13 @@ impl Run<'_> {
             on_orphans: &mut |left| output::note(&orphans_note(name, &left)),
         };
         let (mut command, mut recording) = (&args.command, self.recording.clone());
-        let injected = self.agent.map(|agent| jvm::inject(agent, self, folder, &logs));
+        let relay = self.agent.and(args.to.as_ref()).map(|url| {
+            let path = folder.join("relay");
+            Ok::<_, anyhow::Error>((worker::relay(url, &args.publish, &path)?, path))
+        });
+        let relay = relay.transpose()?;
+        let socket = relay.as_ref().map(|(_, path)| path.as_path());
+        let injected = self.agent.map(|agent| jvm::inject(agent, self, folder, &logs, socket));
         let injected = injected.transpose()?;
         match &injected {
             Some(Injected::Command(other)) => command = other,
@@ -252,7 +272,11 @@ impl Run<'_> {
         let found = log::find(&logs).context("cannot look for the log")?;
         let jvms = foresee_capture::jvm::find(&logs).context("cannot look for the log")?;
         let recorded = foresee_formats::recorded::find(&logs).context("cannot look for the log")?;
-        failed = self.report_jvms(&jvms, failed, told)?;
+        let passed_on = relay.map_or_else(Vec::new, |(relay, _)| relay.finish());
+        failed = match &args.to {
+            Some(_) => self.published_jvms(passed_on, failed, told)?,
+            None => self.report_jvms(&jvms, failed, told)?,
+        };
         failed = self.report_recorded(&recorded, failed, told)?;
         if found.is_empty() {
             let is_anything = !jvms.is_empty() || !recorded.is_empty();
@@ -370,6 +394,10 @@ impl Run<'_> {
                 let path = if i == 0 { of_run.clone() } else { numbered(of_run, &which) };
                 parts::write(&trace, &path).with_context(unusable)?;
             }
+            if let Some(url) = &args.to {
+                self.publish(url, &trace, told)?;
+                continue;
+            }
             let notes = std::mem::take(&mut trace.notes);
             let mut examined = told.time.examine(logs.len() - i, session, &trace)?;
             let report = &mut examined.report;
@@ -406,11 +434,38 @@ impl Run<'_> {
 
     /// The accesses that its questions need. A trace that is stored may be asked other questions later.
     fn kept_accesses(&self) -> Keep {
-        match (self.args.all, &self.args.keep) {
-            (true, _) => Keep::Everything,
-            (false, None) if self.session.ignores_settled() => Keep::Unsettled,
-            _ => Keep::Shared,
+        let is_stored = self.args.keep.is_some() || self.args.to.is_some();
+        match self.args.all {
+            true => Keep::Everything,
+            false if self.session.ignores_settled() && !is_stored => Keep::Unsettled,
+            false => Keep::Shared,
         }
+    }
+
+    /// Sends a trace to a queue, for observers.
+    fn publish(
+        &self,
+        url: &str,
+        trace: &dyn TraceInput,
+        told: &mut Reports<'_>,
+    ) -> anyhow::Result<()> {
+        let title = trace.name();
+        let mut source = trace.open().with_context(|| title.clone())?;
+        let pace = Pace { frame_events: FRAME, rate: None };
+        let (run, events, dropped) =
+            worker::publish(url, &self.args.publish, pace, &self.file_name(), &mut *source)
+                .with_context(|| title.clone())?;
+        let (what, status) = published(run, events, dropped);
+        told.to.print(&format!("{title}: {what}\n"))?;
+        told.note(status);
+        Ok(())
+    }
+
+    /// What the program is called in a queue.
+    fn file_name(&self) -> String {
+        let path = Path::new(self.name);
+        path.file_name()
+            .map_or_else(|| self.name.to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
     /// `trace.fse` of the second run is `trace.run2.fse`.

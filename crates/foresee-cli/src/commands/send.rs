@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use foresee_observe::{ProgramId, SendOptions};
+use foresee_observe::{Pace, ProgramId, SendOptions};
 use foresee_support::count::count;
 use foresee_trace::TraceInput;
 
@@ -12,6 +12,9 @@ use crate::args::{Destination, SendArgs};
 use crate::commands::worker;
 use crate::input::Input;
 use crate::output::Sink;
+
+/// The exit status if something is missing.
+const INCOMPLETE: u8 = 3;
 
 pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
     ensure!(
@@ -33,23 +36,21 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
                  --patience says how long to go on without its server"
             );
             let mut source = trace.open_raw()?;
+            let pace = Pace { frame_events: args.frame, rate: args.rate };
             let (run, events, dropped) =
-                worker::publish(url, args, &name, &mut *source).with_context(|| trace.name())?;
-            let dropped = match dropped {
-                0 => String::new(),
-                n => format!(", of which {n} were dropped"),
-            };
+                worker::publish(url, &args.publish, pace, &name, &mut *source)
+                    .with_context(|| trace.name())?;
+            let (what, status) = published(run, events, dropped);
             let name = trace.name();
-            let events = count(events, "event");
-            to.print(&format!("{name}: {events} published as run {run}{dropped}\n"))?;
+            to.print(&format!("{name}: {what}\n"))?;
             to.finish()?;
-            return Ok(0);
+            return Ok(status);
         }
     };
-    ensure!(!args.lossy, "--lossy is for queues: observers have the same flag");
+    ensure!(!args.publish.lossy, "--lossy is for queues: observers have the same flag");
     let options = SendOptions {
         to: address.clone(),
-        token: args.token.clone().unwrap_or_default().into_bytes(),
+        token: args.publish.token.clone().unwrap_or_default().into_bytes(),
         program: ProgramId::random(),
         name,
         connections: args.connections,
@@ -68,4 +69,16 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
     to.print(&format!("{}: {events} sent to {address}{again}\n", trace.name()))?;
     to.finish()?;
     Ok(0)
+}
+
+/// What is said of a run that was published, and the exit status.
+pub(crate) fn published(run: ProgramId, events: u64, dropped: u64) -> (String, u8) {
+    let what = format!("{} published as run {run}", count(events, "event"));
+    match dropped {
+        0 => (what, 0),
+        n => (
+            format!("{what}, of which {n} were dropped: the verdict will not be complete"),
+            INCOMPLETE,
+        ),
+    }
 }

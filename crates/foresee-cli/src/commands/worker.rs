@@ -2,6 +2,7 @@
 
 #[cfg(feature = "nats")]
 mod nats {
+    use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
@@ -9,15 +10,15 @@ mod nats {
     use anyhow::Context;
     use foresee_batch::Queue;
     use foresee_capture::compiler::own_cache;
-    pub(crate) use foresee_nats::Fleet;
     use foresee_nats::{Auth, NatsQueue, Publisher, Server, Tls, Worked, Worker, work};
+    pub(crate) use foresee_nats::{Fleet, Relay};
     use foresee_observe::wire::{Hello, new_secret};
     use foresee_observe::{Pace, ProgramId, send_through};
     use foresee_predict::session::Limits;
     use foresee_trace::EventSource;
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-    use crate::args::{MIB, QueueArgs, SendArgs, WorkerArgs};
+    use crate::args::{MIB, PublishArgs, QueueArgs, WorkerArgs};
     use crate::output;
 
     /// Who asks which server.
@@ -63,19 +64,22 @@ mod nats {
         Ok(Fleet::open(&server, questions)?)
     }
 
+    /// The queue of observers, for whoever publishes.
+    fn publishing(url: &str, args: &PublishArgs) -> anyhow::Result<Server> {
+        let most_event_bytes = args.events_size.saturating_mul(MIB as u64);
+        Ok(Server { most_event_bytes, ..server(url, &args.server)? })
+    }
+
     /// Publishes a trace as a run of a program. Returns the run, how many events it has, and how many of them were dropped.
     pub(crate) fn publish(
         url: &str,
-        args: &SendArgs,
+        args: &PublishArgs,
+        pace: Pace,
         name: &str,
         source: &mut dyn EventSource,
     ) -> anyhow::Result<(ProgramId, u64, u64)> {
-        let server = Server {
-            most_event_bytes: args.events_size.saturating_mul(MIB as u64),
-            ..server(url, &args.server)?
-        };
         let program = ProgramId::random();
-        let mut publisher = Publisher::open(&server, name, program)?;
+        let mut publisher = Publisher::open(&publishing(url, args)?, name, program)?;
         let hello = Hello {
             program,
             name: name.to_owned(),
@@ -85,10 +89,19 @@ mod nats {
             secret: new_secret(),
             is_log: false,
         };
-        let pace = Pace { frame_events: args.frame, rate: args.rate };
         let sent = send_through(source, &hello, pace, args.lossy, &mut publisher)?;
         publisher.finish()?;
         Ok((program, sent.0.events, sent.1))
+    }
+
+    /// Fails if nothing can be published there.
+    pub(crate) fn ready(url: &str, args: &PublishArgs) -> anyhow::Result<()> {
+        Ok(foresee_nats::ready(&publishing(url, args)?)?)
+    }
+
+    /// A socket at this path for programs that publish while they run.
+    pub(crate) fn relay(url: &str, args: &PublishArgs, path: &Path) -> anyhow::Result<Relay> {
+        Ok(Relay::open(&publishing(url, args)?, path)?)
     }
 
     pub(crate) fn run(args: &WorkerArgs) -> anyhow::Result<u8> {
@@ -107,7 +120,7 @@ mod nats {
             most_bytes: args.cache_size.saturating_mul(MIB as u64),
             idle: args.idle.map(Duration::from_secs),
             perform: Arc::new(move |job, blobs| foresee_batch::perform(job, blobs, each)),
-            served: crate::commands::explore::remote::served(&args.allow_run)?,
+            served: crate::commands::explore::remote::served(&args.allow_run, &args.allow_before)?,
         };
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -124,13 +137,15 @@ mod nats {
 
 #[cfg(not(feature = "nats"))]
 mod nats {
+    use std::path::Path;
+
     use anyhow::bail;
     use foresee_batch::Queue;
 
-    use foresee_observe::{Program, ProgramId, Server};
+    use foresee_observe::{Pace, Program, ProgramId, Server};
     use foresee_trace::EventSource;
 
-    use crate::args::{QueueArgs, SendArgs, WorkerArgs};
+    use crate::args::{PublishArgs, QueueArgs, WorkerArgs};
 
     /// What to do about it.
     pub(crate) const MISSING: &str = "this foresee was built without queues: build it with `cargo build --release -p foresee-cli --features nats`";
@@ -176,10 +191,28 @@ mod nats {
 
     pub(crate) fn publish(
         _: &str,
-        _: &SendArgs,
+        _: &PublishArgs,
+        _: Pace,
         _: &str,
         _: &mut dyn EventSource,
     ) -> anyhow::Result<(ProgramId, u64, u64)> {
+        bail!(MISSING)
+    }
+
+    pub(crate) fn ready(_: &str, _: &PublishArgs) -> anyhow::Result<()> {
+        bail!(MISSING)
+    }
+
+    /// There is no queue to pass anything on to.
+    pub(crate) enum Relay {}
+
+    impl Relay {
+        pub(crate) fn finish(self) -> Vec<Result<ProgramId, std::io::Error>> {
+            match self {}
+        }
+    }
+
+    pub(crate) fn relay(_: &str, _: &PublishArgs, _: &Path) -> anyhow::Result<Relay> {
         bail!(MISSING)
     }
 }
@@ -188,4 +221,4 @@ mod nats {
 pub(crate) use nats::MISSING;
 #[cfg(feature = "nats")]
 pub(crate) use nats::server;
-pub(crate) use nats::{Fleet, fleet, publish, queue, run};
+pub(crate) use nats::{Fleet, fleet, publish, queue, ready, relay, run};

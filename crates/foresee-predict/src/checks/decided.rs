@@ -1,6 +1,7 @@
 //! Verdicts on candidates that were reached elsewhere.
 //!
-//! Searches for candidates take most of the time of a check, and none depends on another. So several processes may each
+//! Searches for candidates take most of the time of a check, and none depends on another. The same holds for the reads that
+//! nondeterminism looks at. So several processes may each
 //! [decide](crate::session::Session::decide) a part of them, and another one that [knows](crate::session::Session::know)
 //! their verdicts does everything else as if they were its own: it proposes the same candidates, counts, confirms and
 //! reports. That is why the number of parts cannot change an answer, and why a part that is lost costs nothing but time.
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
 use super::tries::Candidate;
+use crate::nondeterminism::DecidedReads;
 
 /// A part of the candidates of each check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,12 +33,14 @@ impl CandidatePart {
     }
 }
 
-/// Verdicts on some candidates of the checks of one trace.
+/// Verdicts on some candidates of the checks of one trace, and on some reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Decided {
     /// By the name of the check.
     checks: BTreeMap<String, OfCheck>,
+    /// Parts of the search for reads that could see another write.
+    reads: Vec<DecidedReads>,
 }
 
 /// Verdicts on some candidates of a check.
@@ -60,6 +64,20 @@ impl Decided {
                 *all = OfCheck { candidates: more.candidates, verdicts: Vec::new() };
             }
             all.verdicts.extend(more.verdicts);
+        }
+        for more in other.reads {
+            if self.reads.iter().all(|known| more.goes_with(known)) {
+                self.reads.push(more);
+            }
+        }
+    }
+
+    /// What is known of these reads.
+    pub(crate) fn reads(&self, of: u64) -> &[DecidedReads] {
+        // All of them are about the same.
+        match self.reads.first() {
+            Some(first) if first.of == of => &self.reads,
+            _ => &[],
         }
     }
 
@@ -117,6 +135,11 @@ impl Deciding {
         let kept = OfCheck { candidates: fingerprint(candidates), verdicts: verdicts.collect() };
         let mut into = self.into.lock().unwrap_or_else(PoisonError::into_inner);
         into.checks.insert(check.to_owned(), kept);
+    }
+
+    /// Keeps what was decided of some reads.
+    pub(crate) fn keep_reads(&self, reads: DecidedReads) {
+        self.into.lock().unwrap_or_else(PoisonError::into_inner).reads.push(reads);
     }
 
     /// Everything that was kept.

@@ -7,12 +7,14 @@
 //! challengers drop out in stretches: those that need the read, and those whose own thread had
 //! written again before it did something that the read needs.
 
+use serde::{Deserialize, Serialize};
+
 use super::Effort;
 use super::decide::{Decision, Solver, Verdict};
 use super::graph::{Deadline, Graph, Kind, NONE, join};
 
 /// Whether the write that was seen is part of the witness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
     /// It comes before the challenger.
     Overwritten,
@@ -21,7 +23,7 @@ pub enum Form {
 }
 
 /// What may see another write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) enum Target {
     /// The read at a node.
     Read(u32),
@@ -31,7 +33,8 @@ pub(super) enum Target {
 
 /// The number of candidates, by result. Each pair of a read and a challenger counts for three, one
 /// of each form.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Counts {
     /// All of them.
     pub candidates: u64,

@@ -28,16 +28,19 @@ mod places;
 mod search;
 mod witness;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use candidates::{Counts, Form};
 pub use decide::Verdict;
+pub(crate) use search::DecidedReads;
 pub use search::{Broken, Reader, Search, Searched, decide_all};
 
 use foresee_support::count::count;
 use foresee_trace::{Detail, Fact, Finding, FindingKind, Flow, Outcome, Space, Trace, Witness};
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
+use crate::checks::{Decided, Deciding};
 use crate::info::NONDETERMINISM;
 use crate::kept::Kept;
 use places::{Place, places};
@@ -105,12 +108,19 @@ impl Default for Options {
 #[derive(Debug, Default)]
 pub struct Nondeterminism {
     options: Options,
+    decided: Arc<Decided>,
+    deciding: Option<Deciding>,
 }
 
 impl Nondeterminism {
     /// Before the first event.
     pub fn new(options: Options) -> Self {
-        Nondeterminism { options }
+        Nondeterminism { options, decided: Arc::default(), deciding: None }
+    }
+
+    /// Uses what was decided elsewhere, or decides a part of the reads and does nothing else.
+    pub(crate) fn in_parts(self, decided: Arc<Decided>, deciding: Option<Deciding>) -> Self {
+        Nondeterminism { decided, deciding, ..self }
     }
 
     fn statement(&self, trace: &Trace, search: &Search<'_>, found: &Searched) -> String {
@@ -240,7 +250,11 @@ impl Analysis for Nondeterminism {
         self.options.time = end.room.time_within(self.options.time);
         self.options.memory = self.options.memory.min(end.room.memory);
         let search = Search::new(trace, &self.options)?;
-        let mut found = search.run();
+        if let Some(deciding) = &self.deciding {
+            search.run_part(deciding.part).into_iter().for_each(|part| deciding.keep_reads(part));
+            return Ok(Vec::new());
+        }
+        let mut found = search.run(&self.decided);
         let broken = std::mem::take(&mut found.broken);
         let places = places(trace, broken.clone());
         found.broken = broken;

@@ -1,18 +1,21 @@
 //! All reads of a trace, on all cores.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
 use foresee_trace::{EXTERNAL, LocId, Op, ThreadId, Trace, Value, VarId, entry};
+use serde::{Deserialize, Serialize};
 
 use super::candidates::{Candidates, Target};
 use super::graph::{Deadline, Graph, Kind, NONE};
 use super::{Counts, Effort, Form, MOST_LOCATIONS, Options, Verdict, witness};
 use crate::analysis::AnalysisError;
+use crate::checks::{CandidatePart, Decided};
 use crate::parallel::{Work, in_order};
 
 /// What could see another write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Reader {
     /// The event with this index.
     Event(u64),
@@ -21,7 +24,8 @@ pub enum Reader {
 }
 
 /// A read that could see another write.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Broken {
     /// Which one.
     pub reader: Reader,
@@ -33,9 +37,30 @@ pub struct Broken {
     pub form: Form,
     /// How many writes it could see instead.
     pub challengers: u64,
+    #[serde(with = "locations")]
     pub(super) written_at: Vec<Option<LocId>>,
     target: Target,
     node: u32,
+}
+
+/// Locations as their numbers.
+mod locations {
+    use foresee_trace::LocId;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        all: &[Option<LocId>],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        all.iter().map(|one| one.map(|loc| loc.0)).collect::<Vec<_>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(
+        from: D,
+    ) -> Result<Vec<Option<LocId>>, D::Error> {
+        let all = Vec::<Option<u32>>::deserialize(from)?;
+        Ok(all.into_iter().map(|one| one.map(LocId)).collect())
+    }
 }
 
 /// What a search came to.
@@ -53,6 +78,30 @@ impl Searched {
     /// How many of them are events.
     pub fn breakable_reads(&self) -> u64 {
         self.broken.iter().filter(|b| matches!(b.reader, Reader::Event(_))).count() as u64
+    }
+}
+
+/// What the examination of some reads came to, each by its place in the list.
+struct Examined {
+    broken: Vec<(usize, Broken)>,
+    counts: Counts,
+}
+
+/// What was decided of a part of the reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DecidedReads {
+    part: CandidatePart,
+    /// What tells these reads from others: verdicts on others are worth nothing.
+    pub(crate) of: u64,
+    broken: Vec<(usize, Broken)>,
+    counts: Counts,
+}
+
+impl DecidedReads {
+    /// Whether it says the same as another one, or speaks of reads that the other one leaves out.
+    pub(crate) fn goes_with(&self, other: &DecidedReads) -> bool {
+        self.of == other.of && self.part.of == other.part.of && self.part != other.part
     }
 }
 
@@ -175,8 +224,8 @@ impl<'t> Search<'t> {
         Candidates::new(&self.graph, self.options.effort, self.deadline)
     }
 
-    /// Goes through all reads.
-    pub fn run(&self) -> Searched {
+    /// Goes through all reads, other than those of parts that are decided.
+    pub fn run(&self, decided: &Decided) -> Searched {
         let mut found = Searched::default();
         if self.options.first {
             let mut candidates = self.candidates();
@@ -190,19 +239,54 @@ impl<'t> Search<'t> {
             found.counts = candidates.counts;
             return found;
         }
+        let known = decided.reads(self.fingerprint());
+        let is_open = |at: usize| !known.iter().any(|one| one.part.has(at));
+        let mut reads = self.examine_all(is_open);
+        for one in known {
+            reads.counts.add(&one.counts);
+            let is_its = |(at, broken): &&(usize, Broken)| {
+                one.part.has(*at) && self.targets.get(*at) == Some(&broken.target)
+            };
+            reads.broken.extend(one.broken.iter().filter(is_its).cloned());
+        }
+        reads.broken.sort_by_key(|&(at, _)| at);
+        found.counts = reads.counts;
+        found.broken = reads.broken.into_iter().map(|(_, one)| one).collect();
+        found
+    }
+
+    /// Goes through a part of the reads, for a search that [knows](Search::run) what this one decides. One that stops at the
+    /// first has no parts.
+    pub(super) fn run_part(&self, part: CandidatePart) -> Option<DecidedReads> {
+        if self.options.first {
+            return None;
+        }
+        let Examined { broken, counts } = self.examine_all(|at| part.has(at));
+        Some(DecidedReads { part, of: self.fingerprint(), broken, counts })
+    }
+
+    /// Distinguishes lists of reads. Another compiler may give other numbers, which costs time and nothing else.
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.targets.hash(&mut hasher);
+        self.graph.events.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Examines the wanted reads, on all cores.
+    fn examine_all(&self, is_wanted: impl Fn(usize) -> bool) -> Examined {
+        let wanted: Vec<usize> = (0..self.targets.len()).filter(|&at| is_wanted(at)).collect();
         let work = Work { cores: self.options.cores, chunk: CHUNK };
         let start = || (self.candidates(), Vec::new());
-        let each =
-            |(candidates, broken): &mut (Candidates<'_>, Vec<_>), at: usize, &target: &Target| {
-                broken.extend(self.examine(candidates, target).map(|one| (at, one)));
-                ControlFlow::Continue(())
-            };
+        let each = |(candidates, broken): &mut (Candidates<'_>, Vec<_>), _: usize, &at: &usize| {
+            broken.extend(self.examine(candidates, self.targets[at]).map(|one| (at, one)));
+            ControlFlow::Continue(())
+        };
         let end = |(candidates, broken): (Candidates<'_>, Vec<_>)| (broken, candidates.counts);
-        let parts = work.on_all(&self.targets, start, each, end);
-        parts.iter().for_each(|(_, counts)| found.counts.add(counts));
-        let broken = in_order(parts.into_iter().map(|(broken, _)| broken));
-        found.broken = broken.into_iter().map(|(_, one)| one).collect();
-        found
+        let parts = work.on_all(&wanted, start, each, end);
+        let mut counts = Counts::default();
+        parts.iter().for_each(|(_, more)| counts.add(more));
+        Examined { broken: in_order(parts.into_iter().map(|(broken, _)| broken)), counts }
     }
 
     fn event(&self, node: u32) -> Option<u64> {
@@ -337,9 +421,9 @@ mod tests {
         let trace = trace! { T1: w(x), w(y); T2: r(x), r(y) };
         let options = Options::default();
         let mut search = Search::new(&trace, &options).unwrap();
-        assert_eq!(search.run().broken.len(), 2);
+        assert_eq!(search.run(&Decided::default()).broken.len(), 2);
         search.deadline = Deadline(Some(Instant::now()));
-        let found = search.run();
+        let found = search.run(&Decided::default());
         assert!(found.broken.is_empty());
         assert_eq!(found.counts.undecided, search.targets.len() as u64);
         assert_eq!(found.counts.candidates, found.counts.undecided);

@@ -70,7 +70,10 @@ pub use settings::{Limits, NondeterminismSettings, Settings};
 pub use spec::{BadSpec, Specification};
 
 use crate::checks::{CHECKS, CandidatePart, CheckKind, Checks, Decided, Deciding, Glob};
-use crate::info::{self, ATOMICITY, AnalysisInfo, DEADLOCK, LIFETIME, LIKELY_ATOMICITY, RACE};
+use crate::info::{
+    self, ATOMICITY, AnalysisInfo, DEADLOCK, LIFETIME, LIKELY_ATOMICITY, NONDETERMINISM, RACE,
+};
+use crate::nondeterminism::Nondeterminism;
 use crate::{ANALYSES, Analysis, AnalysisKind};
 
 /// Receives what happens while a session runs.
@@ -234,9 +237,13 @@ impl Session {
         self.only = Some(questions);
     }
 
-    /// How many of the first [questions](Session::questions) have candidates that can be [decided](Session::decide) apart.
-    pub fn questions_with_candidates(&self) -> usize {
-        self.all_kinds().len()
+    /// Whether a [question](Session::questions) has candidates that can be [decided](Session::decide) apart.
+    pub fn has_candidates(&self, question: usize) -> bool {
+        let kinds = self.all_kinds().len();
+        let named = question.checked_sub(kinds).and_then(|i| self.named_analyses().nth(i));
+        question < kinds
+            || named.is_some_and(|kind| kind.name == NONDETERMINISM)
+                && !self.settings.nondeterminism.first
     }
 
     /// Decides a part of the candidates of the checks that it makes, and does nothing else.
@@ -305,7 +312,14 @@ impl Session {
             analyses.push(Box::new(checks));
         }
         for (kind, question) in self.named_analyses().zip(self.all_kinds().len()..) {
-            if self.answers(question) && self.deciding.is_none() {
+            if !self.answers(question) {
+                continue;
+            }
+            if kind.name == NONDETERMINISM {
+                let all = Nondeterminism::new(settings.nondeterminism());
+                let decided = Arc::clone(&self.decided);
+                analyses.push(Box::new(all.in_parts(decided, self.deciding.clone())));
+            } else if self.deciding.is_none() {
                 analyses.push((kind.new)(settings));
             }
         }

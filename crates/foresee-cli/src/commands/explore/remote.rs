@@ -1,30 +1,35 @@
 //! Runs on other machines: what is asked for, who asks, and who runs.
 //!
 //! Both sides have the same file as the program: the group of a request is its digest. A worker runs its own file, with the
-//! arguments, the input and the schedule of the request.
+//! arguments, the input and the schedule of the request, and looks at each run as whoever explores would.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, ensure};
 use foresee_batch::Digest;
-use foresee_capture::explore::{Native, Options};
+use foresee_capture::explore::{Native, Observer, Options, Ran};
 use foresee_capture::program::Program as Executable;
 use foresee_explore::program::{Execution, Program, RunError, Schedule};
 use foresee_explore::{read_execution, read_schedule, write_execution, write_schedule};
 use foresee_nats::{Caller, Group, Served, Server};
+use foresee_predict::session::Specification;
 use serde::{Deserialize, Serialize};
 
+use super::watch::{Asked, Look, Sight, Watch, lock};
 use crate::args::ExploreArgs;
 use crate::commands::run::{INTERRUPTED, STOPPED};
 use crate::output;
 
 /// The largest input that is sent along with each run.
 const MOST_INPUT: usize = 64 << 10;
+
+/// The largest specifications that are.
+const MOST_SPECS: usize = 256 << 10;
 
 /// What a worker lets a run take at most, whatever is asked.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -42,13 +47,30 @@ struct Manner {
     is_private: bool,
     seconds: u64,
     trusted: Vec<String>,
+    /// The specifications that every run is judged by, as names and texts.
+    specs: Vec<(String, String)>,
+    checks: Vec<String>,
+}
+
+impl Manner {
+    fn is_looked_at(&self) -> bool {
+        !self.specs.is_empty() || !self.checks.is_empty()
+    }
+
+    /// What looks at the runs.
+    fn look(&self) -> anyhow::Result<Look> {
+        let load = |(name, text): &(String, String)| Ok(Specification::new(name, text)?);
+        let specs = self.specs.iter().map(load).collect::<anyhow::Result<_>>()?;
+        Asked::of(specs, &self.checks)?.look()
+    }
 }
 
 /// What a run says besides what it did.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Besides {
     unseen: Option<String>,
+    sight: Option<Sight>,
 }
 
 /// Some JSON with bytes behind it.
@@ -66,10 +88,13 @@ fn split<T: for<'d> Deserialize<'d>>(bytes: &[u8]) -> Option<(T, &[u8])> {
     Some((serde_json::from_slice(json).ok()?, rest))
 }
 
-/// The workers that have a program.
-fn group(program: &Path) -> anyhow::Result<Group> {
-    let (digest, _) = Digest::of_file(program)
+/// The workers that have a program, and run this shell command before each run.
+fn group(program: &Path, before: Option<&str>) -> anyhow::Result<Group> {
+    let (mut digest, _) = Digest::of_file(program)
         .with_context(|| format!("cannot read the program {}", program.display()))?;
+    if let Some(before) = before {
+        digest = Digest::of(format!("{digest} {before}").as_bytes());
+    }
     Ok(digest.to_string().parse()?)
 }
 
@@ -78,25 +103,26 @@ pub(super) struct Remote {
     caller: Arc<Caller>,
     manner: Manner,
     unseen: Option<String>,
+    watch: Arc<Mutex<Watch>>,
 }
 
-/// Programs that run wherever a worker has the same file, so many at a time.
+/// Programs that run wherever a worker has the same file; `--jobs` says how many at a time.
 pub(super) fn runners(
     server: &Server,
     program: &Path,
     args: &ExploreArgs,
+    asked: &Asked,
+    watch: &Arc<Mutex<Watch>>,
 ) -> anyhow::Result<Vec<Box<dyn Program>>> {
-    ensure!(args.before.is_none(), "--before is a shell command, which no worker runs for others");
+    let before = args.before.as_ref().map(|before| before.to_str());
+    let before = before.map(|text| text.context("--before is not UTF-8")).transpose()?;
+    let specs: Vec<(String, String)> =
+        asked.specs().iter().map(|spec| (spec.name.clone(), spec.text.clone())).collect();
     ensure!(
-        args.spec.is_empty() && args.check.is_empty(),
-        "--spec and --check need the recorded runs, which workers do not send: explore without --queue"
+        specs.iter().map(|(_, text)| text.len()).sum::<usize>() <= MOST_SPECS,
+        "specifications are sent with every run, and have more than {} KiB: explore without --queue",
+        MOST_SPECS >> 10
     );
-    if !args.no_checks {
-        output::note(
-            "no run is checked for races, atomicity or lifetimes: that needs the recorded runs, which workers do not \
-             send; --no-checks accepts that",
-        );
-    }
     let word = |argument: &OsString| argument.to_str().map(str::to_owned);
     let arguments = args.command.iter().skip(1).map(word).collect::<Option<Vec<_>>>();
     let arguments = arguments.context("an argument that is not UTF-8 cannot be sent to workers")?;
@@ -116,14 +142,17 @@ pub(super) fn runners(
         is_private: args.private,
         seconds: args.timeout,
         trusted: args.trust.clone(),
+        specs,
+        checks: asked.checks().to_vec(),
     };
     let is_stopped = || INTERRUPTED.load(Ordering::Relaxed) || STOPPED.load(Ordering::Relaxed) != 0;
     let tell = |text: &str| output::note(text);
-    let caller = Caller::open(server, &group(program)?, Arc::new(is_stopped), Arc::new(tell))?;
+    let caller =
+        Caller::open(server, &group(program, before)?, Arc::new(is_stopped), Arc::new(tell))?;
     let caller = Arc::new(caller);
     let runner = |_| -> Box<dyn Program> {
-        let (caller, manner) = (Arc::clone(&caller), manner.clone());
-        Box::new(Remote { caller, manner, unseen: None })
+        let (caller, manner, watch) = (Arc::clone(&caller), manner.clone(), Arc::clone(watch));
+        Box::new(Remote { caller, manner, unseen: None, watch })
     };
     Ok((0..args.jobs).map(runner).collect())
 }
@@ -135,7 +164,11 @@ impl Program for Remote {
         let unreadable = || RunError("a worker's answer cannot be read".to_owned());
         let (besides, run) = split::<Besides>(&answer).ok_or_else(unreadable)?;
         self.unseen = self.unseen.take().or(besides.unseen);
-        read_execution(run).ok_or_else(unreadable)
+        let run = read_execution(run).ok_or_else(unreadable)?;
+        if self.manner.is_looked_at() {
+            lock(&self.watch).take(&run, besides.sight.ok_or_else(unreadable)?)?;
+        }
+        Ok(run)
     }
 
     fn unseen(&self) -> Option<String> {
@@ -143,14 +176,23 @@ impl Program for Remote {
     }
 }
 
-/// The programs that a worker runs for others.
-pub(crate) fn served(allowed: &[OsString]) -> anyhow::Result<Vec<Served>> {
-    allowed.iter().map(|program| Allowed::new(program)?.served()).collect()
+/// The programs that a worker runs for others, without a shell command before each run or with one of these.
+pub(crate) fn served(allowed: &[OsString], before: &[String]) -> anyhow::Result<Vec<Served>> {
+    let mut all = Vec::new();
+    for program in allowed {
+        for before in std::iter::once(None).chain(before.iter().map(Some)) {
+            all.push(Allowed::new(program, before.cloned())?.served()?);
+        }
+        output::note(&format!("runs {} for others", program.to_string_lossy()));
+    }
+    Ok(all)
 }
 
 /// A program that a worker runs for others.
 struct Allowed {
     path: PathBuf,
+    /// A shell command that is run before each run.
+    before: Option<String>,
     /// What the file was like when its digest was taken.
     state: Option<(u64, SystemTime)>,
     /// Programs that wait for their next run.
@@ -159,11 +201,13 @@ struct Allowed {
 
 struct Ready {
     native: Native,
+    /// What was seen in the last run.
+    sight: Arc<Mutex<Option<Sight>>>,
     _input: Option<tempfile::NamedTempFile>,
 }
 
 impl Allowed {
-    fn new(program: &OsString) -> anyhow::Result<Allowed> {
+    fn new(program: &OsString, before: Option<String>) -> anyhow::Result<Allowed> {
         let called = program.to_string_lossy();
         let found =
             Executable::find(program).with_context(|| format!("there is no program `{called}`"))?;
@@ -171,12 +215,11 @@ impl Allowed {
         // One that cannot be explored is a mistake.
         Native::new(Options::new(vec![path.clone().into()])).with_context(|| called.to_string())?;
         let state = state(&path);
-        Ok(Allowed { path, state, ready: Mutex::default() })
+        Ok(Allowed { path, before, state, ready: Mutex::default() })
     }
 
     fn served(self) -> anyhow::Result<Served> {
-        let group = group(&self.path)?;
-        output::note(&format!("runs {} for others", self.path.display()));
+        let group = group(&self.path, self.before.as_deref())?;
         Ok(Served { group, answer: Arc::new(move |request| self.answer(request)) })
     }
 
@@ -191,24 +234,21 @@ impl Allowed {
         let (manner, schedule) = split::<Manner>(request).ok_or_else(unreadable)?;
         let mut schedule = read_schedule(schedule).ok_or_else(unreadable)?;
         schedule.most_operations = schedule.most_operations.min(MOST_OPERATIONS);
-        let mut ready = match self.lock().get_mut(&manner).and_then(Vec::pop) {
+        let kept = lock(&self.ready).get_mut(&manner).and_then(Vec::pop);
+        let mut ready = match kept {
             Some(ready) => ready,
             None => self.prepare(&manner)?,
         };
         let run = ready.native.run(&schedule).map_err(|error| error.to_string())?;
-        let besides = Besides { unseen: ready.native.unseen() };
+        let besides = Besides { unseen: ready.native.unseen(), sight: lock(&ready.sight).take() };
         let answer = join(&besides, |bytes| write_execution(&run, bytes));
-        let mut all = self.lock();
+        let mut all = lock(&self.ready);
         if all.values().map(Vec::len).sum::<usize>() >= MOST_READY {
             all.clear();
         }
         all.entry(manner).or_default().push(ready);
         drop(all);
         answer.map_err(|error| error.to_string())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Manner, Vec<Ready>>> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn prepare(&self, manner: &Manner) -> Result<Ready, String> {
@@ -226,8 +266,28 @@ impl Allowed {
         options.is_private = manner.is_private;
         options.timeout = Duration::from_secs(manner.seconds).min(LONGEST);
         options.trusted.clone_from(&manner.trusted);
-        let native = Native::new(options).map_err(|error| error.to_string())?;
-        Ok(Ready { native, _input: input })
+        options.before = self.before.as_ref().map(OsString::from);
+        let mut native = Native::new(options).map_err(|error| error.to_string())?;
+        let sight = Arc::new(Mutex::new(None));
+        if manner.is_looked_at() {
+            let look = manner.look().map_err(|error| format!("{error:#}"))?;
+            let looking = Looking { look, sight: Arc::clone(&sight) };
+            native.observe(Arc::new(Mutex::new(looking)));
+        }
+        Ok(Ready { native, sight, _input: input })
+    }
+}
+
+/// Looks at runs for whoever asked for them.
+struct Looking {
+    look: Look,
+    sight: Arc<Mutex<Option<Sight>>>,
+}
+
+impl Observer for Looking {
+    fn ran(&mut self, run: &Ran<'_>) -> Result<(), RunError> {
+        *lock(&self.sight) = Some(self.look.look(run)?);
+        Ok(())
     }
 }
 

@@ -1,15 +1,18 @@
 //! What is asked of every run of an exploration besides whether it fails: the properties of specifications, and checks.
+//!
+//! A run is looked at where it is made ([`Look`]), which may be on another machine. What was seen ([`Sight`]) goes to the one
+//! exploration that collects everything ([`Watch`]).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::bail;
-use foresee_capture::explore::words::Words;
+use foresee_capture::explore::words::{Heard, Hearing, Wanted, Words};
 use foresee_capture::explore::{Observer, Ran};
 use foresee_explore::Monitor;
 use foresee_explore::program::{Execution, RunError, Schedule, Step, Tail};
-use foresee_explore::properties::Properties;
+use foresee_explore::properties::{Interest, Properties};
 use foresee_explore::script::Script;
 use foresee_predict::session::{Listener, Session, Settings, Specification};
 use foresee_report::{Parts, Report, Tests};
@@ -17,6 +20,7 @@ use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_spec::run::ObservedMonitor;
 use foresee_trace::{Batch, TraceInput};
+use serde::{Deserialize, Serialize};
 
 use crate::specs;
 
@@ -33,22 +37,28 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn new(specs: &[PathBuf], checks: &[String]) -> anyhow::Result<Asked> {
-        let mut loaded = Vec::new();
-        for file in specs {
-            let source = specs::load(&specs::read(file)?)?;
-            let mut properties = source.spec.properties.iter();
-            if let Some(about) = properties.find(|property| !property.objects.is_empty()) {
-                bail!(
-                    "exploration cannot decide `{}`: it is about every object of a type, and objects \
-                     are known only after a run; `foresee run` decides it",
-                    about.name.name
-                );
-            }
-            loaded.push(source);
+        let load = |file: &PathBuf| specs::load(&specs::read(file)?);
+        Asked::of(specs.iter().map(load).collect::<anyhow::Result<_>>()?, checks)
+    }
+
+    pub(super) fn of(specs: Vec<Specification>, checks: &[String]) -> anyhow::Result<Asked> {
+        let mut properties = specs.iter().flat_map(|source| &source.spec.properties);
+        if let Some(about) = properties.find(|property| !property.objects.is_empty()) {
+            bail!(
+                "exploration cannot decide `{}`: it is about every object of a type, and objects \
+                 are known only after a run; `foresee run` decides it",
+                about.name.name
+            );
         }
-        let asked = Asked { specs: loaded, checks: checks.to_vec() };
+        let asked = Asked { specs, checks: checks.to_vec() };
         asked.session()?;
         Ok(asked)
+    }
+
+    /// The specifications.
+    #[cfg(feature = "nats")]
+    pub(super) fn specs(&self) -> &[Specification] {
+        &self.specs
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -91,13 +101,8 @@ impl Asked {
         self.specs.iter().map(compile).collect()
     }
 
-    /// What steps along the search, and what looks at every run. In the folder, runs in which checks find something are kept.
-    pub(super) fn prepare(
-        &self,
-        program: String,
-        build_id: String,
-        folder: Option<PathBuf>,
-    ) -> anyhow::Result<Prepared> {
+    /// What runs must be asked for the sake of the specifications.
+    fn wanted(&self, compiled: &[(Spec, Vec<Compiled>)]) -> Wanted {
         let mut variables: Vec<String> = Vec::new();
         for source in &self.specs {
             for (name, _) in foresee_spec::variables(&source.spec) {
@@ -106,18 +111,32 @@ impl Asked {
                 }
             }
         }
-        let words = Arc::new(Mutex::new(Words::new(variables)));
-        let mut monitor = None;
-        if !self.specs.is_empty() {
-            let (properties, interest) = Properties::new(self.compiled()?, Arc::clone(&words));
-            lock(&words).needs(interest);
-            monitor = Some(Box::new(properties) as Box<dyn Monitor>);
-        }
+        Wanted { variables, interest: Interest::of(compiled) }
+    }
+
+    /// What looks at runs.
+    pub(super) fn look(&self) -> anyhow::Result<Look> {
+        let monitors = self.compiled()?;
+        let hearing = Hearing::new(self.wanted(&monitors));
+        let session = (!self.checks.is_empty()).then(|| self.session()).transpose()?;
+        Ok(Look { hearing, monitors, session })
+    }
+
+    /// What steps along the search, and what collects what is seen in runs. In the folder, runs in which checks find something
+    /// are kept.
+    pub(super) fn prepare(
+        &self,
+        program: String,
+        build_id: String,
+        folder: Option<PathBuf>,
+    ) -> anyhow::Result<Prepared> {
+        let compiled = self.compiled()?;
+        let words = Arc::new(Mutex::new(Words::new(self.wanted(&compiled))));
+        let monitor = (!self.specs.is_empty())
+            .then(|| Box::new(Properties::new(compiled, Arc::clone(&words))) as Box<dyn Monitor>);
         let watch = Watch {
             words,
-            monitors: self.compiled()?,
-            session: (!self.checks.is_empty()).then(|| self.session()).transpose()?,
-            violated: HashSet::new(),
+            violated: BTreeSet::new(),
             first: BTreeMap::new(),
             fingerprints: HashSet::new(),
             reports: Vec::new(),
@@ -130,6 +149,74 @@ impl Asked {
     }
 }
 
+/// Looks at runs, at each by itself.
+pub(super) struct Look {
+    hearing: Hearing,
+    monitors: Vec<(Spec, Vec<Compiled>)>,
+    session: Option<Session>,
+}
+
+/// What was seen in one run.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sight {
+    /// The names that properties need.
+    heard: Option<Heard>,
+    /// The properties that it violates, as the plain monitors of one run decide.
+    violated: BTreeSet<usize>,
+    /// What the checks say.
+    report: Option<Report>,
+}
+
+impl Look {
+    pub(super) fn look(&mut self, run: &Ran<'_>) -> Result<Sight, RunError> {
+        let has_properties = !self.monitors.is_empty();
+        Ok(Sight {
+            heard: has_properties.then(|| self.hearing.hear(run)).transpose()?,
+            violated: if has_properties { self.judge(run)? } else { BTreeSet::new() },
+            report: self.check(run)?,
+        })
+    }
+
+    /// The ordinary monitors on the recorded run.
+    fn judge(&mut self, run: &Ran<'_>) -> Result<BTreeSet<usize>, RunError> {
+        let failed = |why: &dyn std::fmt::Display| {
+            RunError(format!("the trace of a run cannot be read: {why}"))
+        };
+        let trace = self.hearing.trace(run)?;
+        let (names, _) = trace.names().map_err(|why| failed(&why))?;
+        let (mut violated, mut first) = (BTreeSet::new(), 0);
+        for (spec, compiled) in &mut self.monitors {
+            let resolved = foresee_spec::resolve(spec, &names).resolved;
+            let count = compiled.len();
+            let mut monitor =
+                ObservedMonitor::new(spec, std::mem::take(compiled), &resolved, &names);
+            let mut source = trace.open().map_err(|why| failed(&why))?;
+            let (mut batch, mut index) = (Batch::default(), 0);
+            while source.next_batch(&mut batch).map_err(|why| failed(&why))? {
+                for event in &batch.events {
+                    monitor.event(index, event, &batch.pool);
+                    index += 1;
+                }
+            }
+            monitor.finish();
+            violated.extend(monitor.violations().iter().map(|one| first + one.property));
+            *compiled = monitor.into_properties();
+            first += count;
+        }
+        Ok(violated)
+    }
+
+    /// The checks on the recorded run.
+    fn check(&mut self, run: &Ran<'_>) -> Result<Option<Report>, RunError> {
+        let Some(session) = &self.session else { return Ok(None) };
+        let trace = self.hearing.trace(run)?;
+        let examined =
+            session.run(&trace, &mut Silence).map_err(|why| RunError(why.to_string()))?;
+        Ok(Some(Report::of(examined, &Tests::default())))
+    }
+}
+
 /// What steps along the search, if there are properties, and what looks at every run.
 type Prepared = (Option<Box<dyn Monitor>>, Arc<Mutex<Watch>>);
 
@@ -137,13 +224,11 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks at every run.
+/// Collects what is seen in every run.
 pub(super) struct Watch {
     words: Arc<Mutex<Words>>,
-    monitors: Vec<(Spec, Vec<Compiled>)>,
-    session: Option<Session>,
-    /// The properties that the last run violates, as the plain monitors of one run decide.
-    pub(super) violated: HashSet<usize>,
+    /// The properties that the last run violates.
+    pub(super) violated: BTreeSet<usize>,
     /// The first run that violates each property, and its schedule.
     pub(super) first: BTreeMap<usize, (u32, Schedule)>,
     fingerprints: HashSet<String>,
@@ -166,86 +251,63 @@ impl Watch {
         Some(merged)
     }
 
-    /// The ordinary monitors on the recorded run.
-    fn judge(&mut self, run: &Ran<'_>) -> Result<(), RunError> {
-        self.violated.clear();
-        if self.monitors.is_empty() {
-            return Ok(());
+    /// Takes what was seen in a run.
+    pub(super) fn take(&mut self, run: &Execution, sight: Sight) -> Result<(), RunError> {
+        self.runs += 1;
+        if let Some(heard) = &sight.heard {
+            lock(&self.words).learn(heard, run)?;
         }
-        let failed = |why: &dyn std::fmt::Display| {
-            RunError(format!("the trace of a run cannot be read: {why}"))
-        };
-        let mut words = lock(&self.words);
-        let trace = words.trace(run)?;
-        let (names, _) = trace.names().map_err(|why| failed(&why))?;
-        let mut first = 0;
-        for (spec, compiled) in &mut self.monitors {
-            let resolved = foresee_spec::resolve(spec, &names).resolved;
-            let count = compiled.len();
-            let mut monitor =
-                ObservedMonitor::new(spec, std::mem::take(compiled), &resolved, &names);
-            let mut source = trace.open().map_err(|why| failed(&why))?;
-            let (mut batch, mut index) = (Batch::default(), 0);
-            while source.next_batch(&mut batch).map_err(|why| failed(&why))? {
-                for event in &batch.events {
-                    monitor.event(index, event, &batch.pool);
-                    index += 1;
-                }
-            }
-            monitor.finish();
-            self.violated.extend(monitor.violations().iter().map(|one| first + one.property));
-            *compiled = monitor.into_properties();
-            first += count;
-        }
-        for &property in &self.violated {
-            let schedule = || (self.runs, schedule(run.execution));
+        for &property in &sight.violated {
+            let schedule = || (self.runs, schedule(run));
             self.first.entry(property).or_insert_with(schedule);
         }
-        Ok(())
+        self.violated = sight.violated;
+        match sight.report {
+            Some(report) => self.add(run, report),
+            None => Ok(()),
+        }
     }
 
-    /// The checks on the recorded run.
-    fn check(&mut self, run: &Ran<'_>) -> Result<(), RunError> {
-        let Some(session) = &self.session else { return Ok(()) };
-        let mut words = lock(&self.words);
-        let trace = words.trace(run)?;
-        let mut examined =
-            session.run(&trace, &mut Silence).map_err(|why| RunError(why.to_string()))?;
+    /// Adds what the checks said about a run.
+    fn add(&mut self, run: &Execution, mut report: Report) -> Result<(), RunError> {
         let known = &mut self.fingerprints;
-        examined.report.findings.retain(|finding| {
+        report.retain(|finding| {
             finding.fingerprint.as_ref().is_none_or(|one| known.insert(one.to_string()))
         });
-        for finding in &mut examined.report.findings {
+        for finding in &mut report.findings {
             // The run is a schedule that shows it, or shows what foretells it.
             let script = Script {
                 program: self.program.clone(),
                 build_id: self.build_id.clone(),
                 claim: finding.message.clone(),
-                schedule: schedule(run.execution),
+                schedule: schedule(run),
             };
             finding.schedule = Some(script.text());
         }
         // Kept before the journal has the run: a run that is in the journal is not made again, and so not checked again.
-        let first = examined.report.findings.first().and_then(|finding| finding.schedule.as_ref());
+        let first = report.findings.first().and_then(|finding| finding.schedule.as_ref());
         if let (Some(folder), Some(schedule)) = (&self.folder, first) {
             keep(folder, schedule).map_err(|why| {
                 RunError(format!("cannot keep a schedule in {}: {why}", folder.display()))
             })?;
         }
-        if !examined.report.findings.is_empty() || self.reports.is_empty() {
-            let label = format!("run {}", self.runs);
-            self.reports.push((label, Report::of(examined, &Tests::default())));
+        if !report.findings.is_empty() || self.reports.is_empty() {
+            self.reports.push((format!("run {}", self.runs), report));
         }
         Ok(())
     }
 }
 
-impl Observer for Watch {
+/// Looks at the runs of this machine, for the exploration that watches.
+pub(super) struct Looking {
+    pub(super) look: Look,
+    pub(super) watch: Arc<Mutex<Watch>>,
+}
+
+impl Observer for Looking {
     fn ran(&mut self, run: &Ran<'_>) -> Result<(), RunError> {
-        self.runs += 1;
-        lock(&self.words).learn(run)?;
-        self.judge(run)?;
-        self.check(run)
+        let sight = self.look.look(run)?;
+        lock(&self.watch).take(run.execution, sight)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use foresee_capture::jvm::{Agent, Injected, JvmLog, JvmTrace, is_java};
 use foresee_capture::program::{Built, Program};
+use foresee_observe::ProgramId;
 use foresee_predict::session::Session;
 use foresee_report::Parts;
 
@@ -23,12 +24,13 @@ pub(super) fn agent(args: &RunArgs, program: &Program) -> anyhow::Result<Option<
     Ok(Agent::find(command)?)
 }
 
-/// The command or the variable that brings the agent in, which records into `logs`.
+/// The command or the variable that brings the agent in, which records into `logs`, and sends what it records to a socket.
 pub(super) fn inject(
     agent: &Agent,
     run: &Run<'_>,
     folder: &Path,
     logs: &Path,
+    socket: Option<&Path>,
 ) -> anyhow::Result<Injected> {
     let logs = logs.to_str().context("the temporary folder's name is not text")?;
     let mut settings = vec![("out", logs.to_owned())];
@@ -38,6 +40,11 @@ pub(super) fn inject(
     }
     if run.args.stacks == Stacks::On {
         settings.push(("stacks", "on".to_owned()));
+    }
+    if let Some(socket) = socket {
+        settings.push(("to", format!("unix:{}", socket.display())));
+        settings.push(("name", run.file_name()));
+        settings.extend(run.args.publish.token.clone().map(|token| ("token", token)));
     }
     settings.extend(watched(run.session));
     settings.extend(run.args.include.iter().map(|name| ("include", name.clone())));
@@ -70,6 +77,32 @@ pub(crate) fn named(spec: &foresee_spec::ast::Spec) -> Vec<(&'static str, String
 }
 
 impl Run<'_> {
+    /// Says which runs of JVMs were published; returns the failure of the program, which observers do not know.
+    pub(super) fn published_jvms<'f, E: std::fmt::Display>(
+        &self,
+        passed_on: Vec<Result<ProgramId, E>>,
+        failed: Option<Failed<'f>>,
+        told: &mut Reports<'_>,
+    ) -> anyhow::Result<Option<Failed<'f>>> {
+        let is_any = !passed_on.is_empty();
+        for run in passed_on {
+            match run {
+                Ok(run) => {
+                    told.to.print(&format!("{}: published as run {run}\n", self.name))?;
+                    told.note(0);
+                }
+                Err(why) => bail!("{}: {why}", self.name),
+            }
+        }
+        match failed {
+            Some(failed) if is_any => {
+                told.put(self.recording.seed, failed.report(self.name))?;
+                Ok(None)
+            }
+            failed => Ok(failed),
+        }
+    }
+
     /// Reports on every JVM that was captured; returns the failure if none of them is the one that failed.
     pub(super) fn report_jvms<'f>(
         &self,

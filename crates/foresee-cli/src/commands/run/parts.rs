@@ -49,6 +49,10 @@ impl Run<'_> {
                 let path = if i == 0 { of_run.clone() } else { numbered(of_run, &number) };
                 write(&trace, &path).with_context(|| unusable(&trace.name()))?;
             }
+            if let Some(url) = &args.to {
+                self.publish(url, &trace, told)?;
+                continue;
+            }
             let mut examined = told.time.examine(count - i, session, &trace)?;
             let is_last = i + 1 == count;
             let is_it = |failed: &mut Failed<'_>| failed.ended.process == process || is_last;

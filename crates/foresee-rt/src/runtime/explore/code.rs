@@ -163,7 +163,7 @@ fn vector(code: &[u8], at: usize, len: usize, map: u8) -> Option<Instruction> {
     }
 }
 
-/// The operand that may be in memory, and then a number of so many bytes.
+/// The operand that may be in memory, and then a number with this many bytes.
 fn operand(code: &[u8], at: usize, use_of: Operand, number: usize) -> Option<Instruction> {
     let byte = code[at];
     let (mode, middle, base) = (byte >> 6, byte >> 3 & 7, byte & 7);
