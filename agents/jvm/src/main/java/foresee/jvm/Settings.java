@@ -37,7 +37,7 @@ final class Settings {
         }
         Settings settings = new Settings();
         if (argument.indexOf('=') < 0 || Files.exists(Path.of(argument))) {
-            if (!Files.isReadable(Path.of(argument))) {
+            if (!Files.isReadable(Path.of(argument)) || Files.isDirectory(Path.of(argument))) {
                 throw new IllegalArgumentException("the agent's settings cannot be read: " + argument);
             }
             for (String line : Files.readAllLines(Path.of(argument))) {
