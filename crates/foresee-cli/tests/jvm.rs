@@ -143,7 +143,7 @@ fn atomicity() {
 
 #[test]
 fn nondeterminism() {
-    expect(&["--check", "nondeterminism"], "LastWriter", 1, "1 of 1 reads could see another write");
+    expect(&["--check", "nondeterminism"], "LastWriter", 1, "1 of 1 read could see another write");
     expect(&["--check", "nondeterminism"], "FixedOrder", 0, COMPLETE);
 }
 
