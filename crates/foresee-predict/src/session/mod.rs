@@ -70,10 +70,7 @@ pub use settings::{Limits, NondeterminismSettings, Settings};
 pub use spec::{BadSpec, Specification};
 
 use crate::checks::{CHECKS, CandidatePart, CheckKind, Checks, Decided, Deciding, Glob};
-use crate::info::{
-    self, ATOMICITY, AnalysisInfo, DEADLOCK, LIFETIME, LIKELY_ATOMICITY, NONDETERMINISM, RACE,
-};
-use crate::nondeterminism::Nondeterminism;
+use crate::info::{self, ATOMICITY, AnalysisInfo, LIKELY_ATOMICITY, NONDETERMINISM};
 use crate::{ANALYSES, Analysis, AnalysisKind};
 
 /// Receives what happens while a session runs.
@@ -210,12 +207,13 @@ impl Session {
     }
 
     /// Whether no answer depends on accesses that starts and joins of threads order in every run: such accesses neither race nor
-    /// see anything else in another order. Atomic regions have to know them, which only matters to a trace that has
-    /// any, unless regions are inferred.
+    /// see anything else in another order. That holds for the default checks: those that have nothing left to look at are passed
+    /// over, where one that was asked for by name would say so. Atomic regions have to know these accesses, which only
+    /// matters to a trace that has any, unless regions are inferred.
     pub fn ignores_settled(&self) -> bool {
-        let is_about_order = |name: &String| [RACE, DEADLOCK, LIFETIME].contains(&name.as_str());
-        self.specs.is_empty()
-            && self.checks.iter().all(is_about_order)
+        self.is_default
+            && self.specs.is_empty()
+            && self.checks.is_empty()
             && !self.settings.infer_regions
     }
 
