@@ -71,6 +71,7 @@ pub use spec::{BadSpec, Specification};
 
 use crate::checks::{CHECKS, CandidatePart, CheckKind, Checks, Decided, Deciding, Glob};
 use crate::info::{self, ATOMICITY, AnalysisInfo, LIKELY_ATOMICITY, NONDETERMINISM};
+use crate::nondeterminism::Nondeterminism;
 use crate::{ANALYSES, Analysis, AnalysisKind};
 
 /// Receives what happens while a session runs.
