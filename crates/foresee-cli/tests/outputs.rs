@@ -219,7 +219,9 @@ fn what_never_ends_is_refused() {
             // Something is missing in an empty file, or it says nothing.
             let is_fine = !is_endless && matches!(output.status.code(), Some(0..=3));
             assert!(is_fine || is_refused, "{words:?}: {:?}\n{err}", output.status);
-            assert!(!is_endless || err.contains(&said), "{words:?}: {err}");
+            // Random bytes may begin like a trace that goes wrong later.
+            let is_any = input == "/dev/urandom" && what.starts_with("a trace");
+            assert!(!is_endless || is_any || err.contains(&said), "{words:?}: {err}");
         }
     }
 }

@@ -8,6 +8,7 @@ use foresee_predict::info::{ALL, SPEC};
 /// Literals that mean something else: the file, the literal, and what it means there.
 const OTHERS: &[(&str, &str, &str)] = &[
     ("foresee-batch/src/collect.rs", "spec", "the ending of a file"),
+    ("foresee-cli/src/args.rs", "lattice", "the flag --lattice"),
     ("foresee-cli/src/args.rs", "spec", "the flag --spec"),
     ("foresee-cli/src/commands/explore/report.rs", "observed", "a kind of finding"),
     ("foresee-cli/src/commands/trace/witness.rs", "observed", "a field of a witness"),

@@ -176,15 +176,15 @@ static void *counts_up(void *p) {
     return p;
 }
 
-// More than the pipe holds, to its end.
+// More than the pipe holds, to its end. It holds one page, so that no read gets less, whoever is faster.
 static void *reads_all(void *p) {
-    static char some[5000];
+    static char some[4096];
     while (read(ends[0], some, sizeof some) > 0) {}
     shared = 1;
     return p;
 }
 static void *writes_all(void *p) {
-    static char much[200000];
+    static char much[5 * 4096];
     NEED(write(ends[1], much, sizeof much) == sizeof much);
     close(ends[1]);
     shared = 2;
@@ -228,6 +228,7 @@ int main(int argc, char **argv) {
         int family = programs[i].family, kind = programs[i].kind;
         counter = eventfd(0, EFD_SEMAPHORE);
         NEED(pipe2(ends, kind == O_NONBLOCK ? O_NONBLOCK : 0) == 0);
+        NEED(fcntl(ends[1], F_SETPIPE_SZ, 4096) == 4096);
         if (family) {
             listen_at(family, kind);
         } else if (kind == 1) {

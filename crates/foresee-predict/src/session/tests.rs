@@ -337,7 +337,7 @@ fn bindings_for_which_there_is_no_memory_are_told() {
     };
     let enough = analysed(1 << 30);
     assert_eq!(of(&enough, LATTICE).unwrap().0, Outcome::Exhausted);
-    let little = analysed(1 << 20);
+    let little = analysed(3 << 20);
     for name in [LATTICE, CORRECT] {
         let (outcome, statement) = of(&little, name).unwrap();
         assert_eq!(outcome, Outcome::StateLimit, "{name}: {statement}");
