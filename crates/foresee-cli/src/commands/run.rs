@@ -388,12 +388,7 @@ impl Run<'_> {
             let unusable = || parts::unusable(&title);
             let mut trace = trace.with_context(unusable)?;
             lost.drain(..).for_each(|lost| trace.add_partial(&lost.to_string()));
-            if let Some(path) = &args.keep {
-                let of_run = if self.number == 1 { path } else { &self.numbered(path) };
-                let which = (i + 1).to_string();
-                let path = if i == 0 { of_run.clone() } else { numbered(of_run, &which) };
-                parts::write(&trace, &path).with_context(unusable)?;
-            }
+            self.keep(i, &trace)?;
             if let Some(url) = &args.to {
                 self.publish(url, &trace, told)?;
                 continue;

@@ -1,7 +1,5 @@
 //! Processes that recorded themselves, and what is reported on all of them together.
 
-use std::path::Path;
-
 use anyhow::Context;
 use foresee_capture::failure;
 use foresee_formats::{Native, copy};
@@ -30,6 +28,17 @@ pub(super) fn unusable(title: &str) -> String {
 }
 
 impl Run<'_> {
+    /// Stores a trace in the native format if that was asked for: that of the second process as `trace.2.fse`.
+    pub(super) fn keep(&self, i: usize, trace: &dyn TraceInput) -> anyhow::Result<()> {
+        let Some(path) = &self.args.keep else { return Ok(()) };
+        let of_run = if self.number == 1 { path } else { &self.numbered(path) };
+        let number = (i + 1).to_string();
+        let path = if i == 0 { of_run } else { &numbered(of_run, &number) };
+        let unusable = || unusable(&trace.name());
+        let mut source = trace.open().with_context(unusable)?;
+        copy(&mut *source, path, &Native).with_context(unusable)
+    }
+
     /// Reports on traces, which `open` opens by number; returns the failure if none of them is of the process that failed.
     pub(super) fn report_parts<'f, T: TraceInput>(
         &self,
@@ -43,12 +52,7 @@ impl Run<'_> {
         let mut parts = Vec::new();
         for i in 0..count {
             let Part { label, process, trace, notes } = open(i)?;
-            if let Some(path) = &args.keep {
-                let of_run = if self.number == 1 { path } else { &self.numbered(path) };
-                let number = (i + 1).to_string();
-                let path = if i == 0 { of_run.clone() } else { numbered(of_run, &number) };
-                write(&trace, &path).with_context(|| unusable(&trace.name()))?;
-            }
+            self.keep(i, &trace)?;
             if let Some(url) = &args.to {
                 self.publish(url, &trace, told)?;
                 continue;
@@ -82,9 +86,4 @@ impl Run<'_> {
         }
         Ok(failed)
     }
-}
-
-/// Writes a trace to a file, in the native format.
-pub(super) fn write(trace: &dyn TraceInput, path: &Path) -> anyhow::Result<()> {
-    Ok(copy(&mut *trace.open()?, path, &Native)?)
 }
