@@ -333,14 +333,14 @@ impl State {
 
     fn draw_properties(&mut self, frame: &mut Frame<'_>, area: Rect) {
         let seen = self.window(Pane::Properties, area);
-        let rows = self.properties.iter().skip(seen.start).take(seen.len()).map(|(name, count)| {
-            let (said, style) = match count {
-                0 => ("nothing found yet".to_owned(), Style::new()),
-                1 => ("1 finding".to_owned(), Style::new().fg(Color::Red)),
-                n => (count(HumanCount(*n), "finding"), Style::new().fg(Color::Red)),
-            };
-            Row::new([Cell::new(name.clone()), Cell::new(said).style(style)])
-        });
+        let rows =
+            self.properties.iter().skip(seen.start).take(seen.len()).map(|(name, findings)| {
+                let (said, style) = match findings {
+                    0 => ("nothing found yet".to_owned(), Style::new()),
+                    n => (count(HumanCount(*n), "finding"), Style::new().fg(Color::Red)),
+                };
+                Row::new([Cell::new(name.clone()), Cell::new(said).style(style)])
+            });
         let rows = (seen.start, rows.collect());
         let widths = [Constraint::Fill(1), Constraint::Length(24)];
         self.draw_table(frame, area, (Pane::Properties, "Properties"), rows, &widths);
