@@ -310,7 +310,7 @@ fn a_sender_without_the_token_is_refused() {
 
 #[test]
 fn signals_bring_all_verdicts() {
-    for signal in ["-INT", "-TERM"] {
+    for signal in ["-INT", "-TERM", "-HUP"] {
         let folder = tempfile::tempdir().unwrap();
         let mut observer = Observer::start(folder.path(), &[]);
         let trace = landing(folder.path(), 10, 5000);
