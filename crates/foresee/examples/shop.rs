@@ -47,7 +47,10 @@ pub(crate) fn main() {
     });
     let sellers = ["first", "second"].map(|name| {
         let shop = Arc::clone(&shop);
-        recorder.spawn(name, move || shop.sell())
+        let seller = recorder.spawn(name, move || shop.sell());
+        // The second one comes later.
+        thread::sleep(Duration::from_millis(200));
+        seller
     });
     let closer = {
         let shop = Arc::clone(&shop);
