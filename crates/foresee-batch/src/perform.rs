@@ -10,7 +10,7 @@ use foresee_predict::session::{Listener, Session, SessionError, Settings, Specif
 use foresee_report::{Report, Tests};
 use foresee_spec::Diagnostic;
 use foresee_support::causes::sentence;
-use foresee_trace::{Mode, TraceInput};
+use foresee_trace::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -95,13 +95,8 @@ fn answer(job: &Job, blobs: &dyn Blobs, cores: usize) -> Performed {
     let decided = job.decided_by.iter().filter_map(|&key| blobs.decided(key));
     decided.for_each(|decided| session.know(decided));
     let examined = session.run(&file, &mut listener).map_err(|error| failed(&error))?;
-    let events = examined.report.trace.events;
-    let tests = match &examined.trace {
-        _ if examined.report.findings.is_empty() => Ok(Tests::default()),
-        Some(loaded) => Tests::read(&mut loaded.source(), u64::MAX),
-        None => file.open().and_then(|mut source| Tests::read(&mut *source, events)),
-    };
-    let report = Report::of(examined, &tests.map_err(|error| failed(&error.into()))?);
+    let tests = Tests::marked_in(&file, &examined).map_err(|error| failed(&error.into()))?;
+    let report = Report::of(examined, &tests);
     blobs.ensure_same(&job.trace)?;
     Ok(Answer { report, warnings: listener.0, decided: None })
 }

@@ -766,6 +766,9 @@ pub(crate) struct ReportArgs {
 /// Bytes of a mebibyte, in which sizes are given.
 pub(crate) const MIB: usize = 1 << 20;
 
+/// How many events a frame has by default, whoever sends it.
+pub(crate) const FRAME_EVENTS: u32 = 8192;
+
 /// The help of `--check`: everything that can be requested.
 fn check_help() -> String {
     let names: Vec<String> = info::selectable()
@@ -952,7 +955,7 @@ pub(crate) struct SendArgs {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) connections: u16,
     /// Number of events per frame.
-    #[arg(long, value_name = "N", default_value_t = 8192, help_heading = heading::NETWORK)]
+    #[arg(long, value_name = "N", default_value_t = FRAME_EVENTS, help_heading = heading::NETWORK)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) frame: u32,
     /// Name of the program in the observer's reports [default: the file name].

@@ -60,6 +60,10 @@ NOINLINE void walk(unsigned from) { seed = from;
     for (int i = 0; i < 25; i++) { can_jump = 0; a(12, 0); // 12
     } note(0); // 13
 }
+"#;
+
+/// The end of each of these programs: two threads walk.
+const WALKERS: &str = r#"
 void *work(void *from) { walk((unsigned)(long)from); // 14
     return 0; }
 int main(void) {
@@ -119,13 +123,6 @@ NOINLINE void c(long p, int depth) {
 NOINLINE void walk(unsigned from) { seed = from;
     for (int i = 0; i < 25; i++) { catchers = 0; a(12, 0); // 12
     } note(0); // 13
-}
-void *work(void *from) { walk((unsigned)(long)from); // 14
-    return 0; }
-int main() {
-    pthread_t threads[2];
-    for (long i = 0; i < 2; i++) pthread_create(&threads[i], 0, work, (void *)(i + 3));
-    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
 }
 "#;
 
@@ -195,14 +192,6 @@ NOINLINE void walk(unsigned from) { seed = from;
     }
     path = 0;
 }
-void *work(void *from) { walk((unsigned)(long)from); // 14
-    return 0; }
-int main(void) {
-    pthread_t threads[2];
-    for (long i = 0; i < 2; i++) pthread_create(&threads[i], 0, work, (void *)(i + 3));
-    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
-    return 0;
-}
 "#;
 
 /// The lines that end with each number in a comment.
@@ -239,6 +228,7 @@ fn digits(value: i64) -> Vec<i64> {
 
 /// Builds a program with each compiler and runs it; `check` gets the lines of its numbers, and each value with its stack.
 fn walked(name: &str, source: &str, mut check: impl FnMut(&HashMap<i64, u32>, i64, &[Location])) {
+    let source = &format!("{source}{WALKERS}");
     let lines = marked(source);
     let is_cpp = name.ends_with(".cc");
     for compilers in foresee_testkit::tools::compilers() {

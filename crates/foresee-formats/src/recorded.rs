@@ -10,7 +10,7 @@ use std::{env, fs, io, process};
 
 use foresee_trace::Trace;
 
-use crate::{CopyError, Native, TraceFile, copy};
+use crate::{CopyError, Native, copy};
 
 /// The variable of the environment that names the folder for logs and recordings.
 pub const FOLDER: &str = "FORESEE_CAPTURE";
@@ -53,8 +53,8 @@ pub struct Recorded {
     pub process: u32,
     /// Its number among those of the process, from 1.
     pub number: u32,
-    /// The trace, or why there is none.
-    pub trace: Result<TraceFile, String>,
+    /// The file of the trace, or why there is none.
+    pub trace: Result<PathBuf, String>,
 }
 
 /// All recordings in a folder, by process and number.
@@ -67,7 +67,7 @@ pub fn find(folder: &Path) -> io::Result<Vec<Recorded>> {
         let numbers = numbers.map(|(process, number)| (process.parse(), number.parse()));
         let Some((Ok(process), Ok(number))) = numbers else { continue };
         let trace = match ending.to_str() {
-            Some(FINISHED) => Ok(TraceFile::new(&path)),
+            Some(FINISHED) => Ok(path),
             // A trace beside it is complete: the process ended before it could remove this file.
             Some(UNFINISHED) if path.with_extension(FINISHED).exists() => continue,
             Some(UNFINISHED) => Err(match fs::read_to_string(&path)? {

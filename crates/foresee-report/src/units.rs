@@ -1,6 +1,7 @@
 //! The tests of a program, where a trace marks them: which of them show a finding.
 
-use foresee_trace::{Batch, EventSource, Finding, Op, ReadError, Value};
+use foresee_predict::session::Examined;
+use foresee_trace::{Batch, EventSource, Finding, Op, ReadError, TraceInput, Value};
 
 /// The event with which a test begins; its argument is the test's name.
 pub const TEST_BEGIN: &str = "test-begin";
@@ -23,8 +24,17 @@ struct Test {
 }
 
 impl Tests {
+    /// The tests that a trace marks, if there are findings that they may show.
+    pub fn marked_in(trace: &dyn TraceInput, examined: &Examined) -> Result<Tests, ReadError> {
+        match &examined.trace {
+            _ if examined.report.findings.is_empty() => Ok(Tests::default()),
+            Some(loaded) => Tests::read(&mut loaded.source(), u64::MAX),
+            None => Tests::read(&mut *trace.open()?, examined.report.trace.events),
+        }
+    }
+
     /// Reads which tests ran during this many events, the first ones.
-    pub fn read(source: &mut dyn EventSource, events: u64) -> Result<Tests, ReadError> {
+    fn read(source: &mut dyn EventSource, events: u64) -> Result<Tests, ReadError> {
         let mut tests: Vec<Test> = Vec::new();
         let mut batch = Batch::default();
         let mut index = 0;

@@ -97,13 +97,7 @@ pub(crate) fn examine_within(
 
 /// The tests that the trace marks, if there are findings that they may show.
 pub(crate) fn tests(trace: &dyn TraceInput, examined: &Examined) -> anyhow::Result<Tests> {
-    let events = examined.report.trace.events;
-    let read = match &examined.trace {
-        _ if examined.report.findings.is_empty() => Ok(Tests::default()),
-        Some(loaded) => Tests::read(&mut loaded.source(), u64::MAX),
-        None => trace.open().and_then(|mut source| Tests::read(&mut *source, events)),
-    };
-    read.with_context(|| trace.name())
+    Tests::marked_in(trace, examined).with_context(|| trace.name())
 }
 
 /// Prints the report on a trace, and draws its pictures; returns the exit status.

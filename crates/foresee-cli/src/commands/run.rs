@@ -30,14 +30,11 @@ use foresee_spec::Diagnostic;
 use foresee_trace::TraceInput;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::args::{CaptureMode, ReorderArg, ReportFormat, RunArgs, Stacks};
+use crate::args::{CaptureMode, FRAME_EVENTS, ReorderArg, ReportFormat, RunArgs, Stacks};
 use crate::commands::send::published;
 use crate::commands::{check, worker};
 use crate::output::{Sink, numbered};
 use crate::{asked, input, output, specs};
-
-/// The number of events in one frame of a published run.
-const FRAME: u32 = 8192;
 
 /// Whether an interrupt came while a program ran.
 pub(crate) static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
@@ -273,13 +270,14 @@ impl Run<'_> {
         let jvms = foresee_capture::jvm::find(&logs).context("cannot look for the log")?;
         let recorded = foresee_formats::recorded::find(&logs).context("cannot look for the log")?;
         let passed_on = relay.map_or_else(Vec::new, |(relay, _)| relay.finish());
+        let is_any_jvm = if args.to.is_some() { !passed_on.is_empty() } else { !jvms.is_empty() };
         failed = match &args.to {
             Some(_) => self.published_jvms(passed_on, failed, told)?,
             None => self.report_jvms(&jvms, failed, told)?,
         };
         failed = self.report_recorded(&recorded, failed, told)?;
         if found.is_empty() {
-            let is_anything = !jvms.is_empty() || !recorded.is_empty();
+            let is_anything = is_any_jvm || !recorded.is_empty();
             let lost = lost::find(&logs, &[]);
             match lost.as_slice() {
                 [] if is_anything => {}
@@ -446,7 +444,7 @@ impl Run<'_> {
     ) -> anyhow::Result<()> {
         let title = trace.name();
         let mut source = trace.open().with_context(|| title.clone())?;
-        let pace = Pace { frame_events: FRAME, rate: None };
+        let pace = Pace { frame_events: FRAME_EVENTS, rate: None };
         let (run, events, dropped) =
             worker::publish(url, &self.args.publish, pace, &self.file_name(), &mut *source)
                 .with_context(|| title.clone())?;

@@ -12,7 +12,7 @@ use foresee_report::Parts;
 use super::parts::{Part, unusable};
 use super::{Failed, Reports, Run};
 use crate::args::{CaptureMode, RunArgs, Stacks};
-use crate::input;
+use crate::{input, output};
 
 /// The agent, if the command runs Java or something that may start it.
 pub(super) fn agent(args: &RunArgs, program: &Program) -> anyhow::Result<Option<Agent>> {
@@ -85,6 +85,11 @@ impl Run<'_> {
         told: &mut Reports<'_>,
     ) -> anyhow::Result<Option<Failed<'f>>> {
         let is_any = !passed_on.is_empty();
+        if is_any && self.args.publish.lossy {
+            output::note(
+                "--lossy has no effect on Java programs: they wait while the queue is full",
+            );
+        }
         for run in passed_on {
             match run {
                 Ok(run) => {
@@ -115,10 +120,8 @@ impl Run<'_> {
         let memory = self.args.analysis.max_memory.saturating_mul(1 << 20);
         let open = |i: usize| {
             let log = &logs[i];
-            let title = match i {
-                0 => self.name.to_owned(),
-                _ => format!("{} (process {})", self.name, log.pid),
-            };
+            let label = format!("process {}", log.pid);
+            let title = self.title(i, &label);
             let bar = input::progress("merging");
             let mut progress = |events| bar.set_position(events);
             let keep = self.kept_accesses();
@@ -126,7 +129,7 @@ impl Run<'_> {
             bar.finish_and_clear();
             let mut trace = trace.with_context(|| unusable(&title))?;
             let notes = std::mem::take(&mut trace.notes);
-            Ok(Part { label: format!("process {}", log.pid), process: log.pid, trace, notes })
+            Ok(Part { label, process: log.pid, trace, notes })
         };
         // A build tool may start several, each for some of the tests: they have one report.
         self.report_parts(logs.len(), open, Parts::Processes, failed, told)

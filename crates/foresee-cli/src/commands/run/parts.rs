@@ -28,6 +28,14 @@ pub(super) fn unusable(title: &str) -> String {
 }
 
 impl Run<'_> {
+    /// What a trace is called in its report, by its number: the first has the name of the program.
+    pub(super) fn title(&self, i: usize, label: &str) -> String {
+        match i {
+            0 => self.name.to_owned(),
+            _ => format!("{} ({label})", self.name),
+        }
+    }
+
     /// Stores a trace in the native format if that was asked for: that of the second process as `trace.2.fse`.
     pub(super) fn keep(&self, i: usize, trace: &dyn TraceInput) -> anyhow::Result<()> {
         let Some(path) = &self.args.keep else { return Ok(()) };

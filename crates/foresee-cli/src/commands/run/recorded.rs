@@ -3,27 +3,10 @@
 use foresee_formats::TraceFile;
 use foresee_formats::recorded::Recorded;
 use foresee_report::Parts;
-use foresee_trace::{EventSource, ReadError, TraceInput};
 
 use super::parts::Part;
 use super::{Failed, Reports, Run};
 use crate::output;
-
-/// A recording, under the name of the program that made it.
-struct Recording<'r> {
-    file: &'r TraceFile,
-    title: String,
-}
-
-impl TraceInput for Recording<'_> {
-    fn name(&self) -> String {
-        self.title.clone()
-    }
-
-    fn open(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
-        TraceInput::open(self.file)
-    }
-}
 
 impl Run<'_> {
     /// Reports on every recording of the program; returns the failure if none of them is of the process that failed.
@@ -36,7 +19,7 @@ impl Run<'_> {
         let mut traces = Vec::new();
         for recorded in found {
             match &recorded.trace {
-                Ok(file) => traces.push((recorded, file)),
+                Ok(path) => traces.push((recorded, path)),
                 Err(why) => {
                     let Recorded { process, number, .. } = recorded;
                     let what = format!("{}: recording {number} of process {process}", self.name);
@@ -46,14 +29,11 @@ impl Run<'_> {
             }
         }
         let open = |i: usize| {
-            let (recorded, file) = traces[i];
-            let label = format!("recording {} of process {}", recorded.number, recorded.process);
-            let title = match i {
-                0 => self.name.to_owned(),
-                _ => format!("{} ({label})", self.name),
-            };
-            let trace = Recording { file, title };
-            Ok(Part { label, process: recorded.process, trace, notes: Vec::new() })
+            let (Recorded { process, number, .. }, path) = traces[i];
+            let label = format!("recording {number} of process {process}");
+            // It is called after the program, not after a file that is about to be removed.
+            let trace = TraceFile::new(self.title(i, &label)).copied_to(path.clone());
+            Ok(Part { label, process: *process, trace, notes: Vec::new() })
         };
         self.report_parts(traces.len(), open, Parts::Recordings, failed, told)
     }
