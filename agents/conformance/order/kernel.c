@@ -513,6 +513,37 @@ RIGHT(sem_open) {
     pthread_join(t, 0);
 }
 
+/* The count of a semaphore, looked at until another thread has raised it */
+static sem_t counted;
+static void await_count(void) {
+    int count = 0;
+    while (sem_getvalue(&counted, &count) == 0 && count == 0) sched_yield();
+}
+static void *writes_then_raises(void *_) {
+    x = 1;
+    sem_post(&counted);
+    return _;
+}
+RIGHT(sem_getvalue) {
+    assert(sem_init(&counted, 0, 0) == 0);
+    pthread_t t = start(writes_then_raises);
+    await_count();
+    assert(x == 1);
+    pthread_join(t, 0);
+}
+static void *raises_then_writes(void *_) {
+    sem_post(&counted);
+    x = 1;
+    return _;
+}
+WRONG(sem_getvalue_too_early) {
+    assert(sem_init(&counted, 0, 0) == 0);
+    pthread_t t = start(raises_then_writes);
+    await_count();
+    y = x;
+    pthread_join(t, 0);
+}
+
 /* Timers whose function runs in a thread of libc's, which never ends: the answer is not complete */
 static sem_t fired;
 static void on_timer(union sigval _) {

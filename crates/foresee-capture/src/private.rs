@@ -13,6 +13,9 @@
 //! as such: cycles among atomic regions, values in specifications, and the number of reads. Only the caller knows whether
 //! somebody asks for these.
 //!
+//! An *initial value* matters only if a read finds it, after the variable was written: it could then have come before that write.
+//! If no read does, no reordering in which reads see what they saw depends on it, and it is left out.
+//!
 //! Freeing memory accesses all of it: a block of one thread that another one frees is not private, and the variables of a block
 //! are settled only if their accesses come before the end of the block in the same way.
 
@@ -51,6 +54,7 @@ pub(crate) struct Owners {
     /// The ends of blocks of memory.
     freed: HashMap<SymId, Freed>,
     starts: Starts,
+    initial: Initial,
     /// The number of events so far.
     events: u64,
     /// Whether there are regions that may be meant to be atomic.
@@ -131,6 +135,47 @@ impl Starts {
     }
 }
 
+/// The initial values of variables, and whether reads find them.
+#[derive(Debug, Default)]
+struct Initial {
+    /// For each variable, the number of its value, counted from one.
+    numbers: Vec<u32>,
+    values: Vec<(Value, bool)>,
+}
+
+impl Initial {
+    fn get(&mut self, var: VarId) -> Option<&mut (Value, bool)> {
+        let number = *self.numbers.get(var.index())?;
+        self.values.get_mut(number.checked_sub(1)? as usize)
+    }
+
+    fn tell(&mut self, var: VarId, value: Option<Value>) {
+        // Without a value, nobody can say whether a read finds it.
+        self.values.push((value.unwrap_or(Value::Int(0)), value.is_none()));
+        *entry(&mut self.numbers, var.index()) = self.values.len() as u32;
+    }
+
+    #[inline]
+    fn read(&mut self, event: &Event, pool: &Pool) {
+        if self.values.is_empty() || !event.op().reads() {
+            return;
+        }
+        if let Some((value, is_found)) = self.get(event.var()) {
+            *is_found |= pool.value_found(event).is_none_or(|found| found == *value);
+        }
+    }
+
+    /// The variables whose initial values are not found.
+    fn left_out(&self) -> HashSet<VarId> {
+        let is_left_out = |&number: &u32| {
+            let at = (number as usize).checked_sub(1);
+            at.and_then(|at| self.values.get(at)).is_some_and(|&(_, is_found)| !is_found)
+        };
+        let all = self.numbers.iter().enumerate();
+        all.filter(|(_, number)| is_left_out(number)).map(|(var, _)| VarId(var as u32)).collect()
+    }
+}
+
 /// Whether an access of a thread at some time comes before what has these times.
 fn is_before(after: &[u32], (thread, time): (ThreadId, u32)) -> bool {
     after.get(thread.index()).is_some_and(|&known| known >= time)
@@ -199,6 +244,11 @@ impl Owners {
                 self.see_other(event, &batch.pool, free);
                 continue;
             }
+            if event.op() == Op::Init {
+                self.initial.tell(event.var(), batch.pool.value(event));
+                continue;
+            }
+            self.initial.read(event, &batch.pool);
             let index = event.var().index();
             let owner = entry(&mut self.owners, index);
             if *owner == Owner::Many {
@@ -243,6 +293,9 @@ impl Owners {
     /// Keeps a variable, whichever threads access it.
     pub(crate) fn keep(&mut self, var: VarId) {
         *entry(&mut self.owners, var.index()) = Owner::Many;
+        if let Some((_, is_found)) = self.initial.get(var) {
+            *is_found = true;
+        }
     }
 
     /// Whether the accesses of a variable remain; `end` is the end of its block, if that was freed.
@@ -290,11 +343,13 @@ impl Owners {
             }
             numbers.push(if is_kept { Some(vars.intern(name)?) } else { None });
         }
-        if vars.len() == names.vars.len() && blocks.len() == self.freed.len() {
+        let unfound = self.initial.left_out();
+        let is_all = vars.len() == names.vars.len() && blocks.len() == self.freed.len();
+        if is_all && unfound.is_empty() {
             return Ok(None);
         }
         let free = names.syms.lookup(HEAP_FREE);
-        Ok(Some(Shared { numbers, blocks, free, names: names_with(vars, names) }))
+        Ok(Some(Shared { numbers, unfound, blocks, free, names: names_with(vars, names) }))
     }
 }
 
@@ -316,6 +371,8 @@ fn names_with(vars: Interner<VarId>, names: &Names) -> Names {
 #[derive(Debug)]
 pub(crate) struct Shared {
     numbers: Vec<Option<VarId>>,
+    /// The variables whose initial values are left out, by their old numbers.
+    unfound: HashSet<VarId>,
     /// The blocks of memory that contain them.
     blocks: HashSet<SymId>,
     free: Option<SymId>,
@@ -347,7 +404,9 @@ impl Shared {
             let block = freed_by(event, pool, self.free);
             return block.is_none_or(|block| self.blocks.contains(&block));
         }
-        self.numbers.get(event.var().index()).copied().flatten().is_some()
+        let var = event.var();
+        let is_left = self.numbers.get(var.index()).copied().flatten().is_some();
+        is_left && !(event.op() == Op::Init && self.unfound.contains(&var))
     }
 }
 
@@ -408,6 +467,37 @@ mod tests {
             "w(heap(a.c:1)#1+0)=1",
             "event(heap_free,\"heap(a.c:1)#1\")",
             "event(done,\"heap(a.c:1)#2\")",
+        ];
+        assert_eq!(described(&batch, &shared.names), left);
+    }
+
+    #[test]
+    fn initial_values_stay_where_a_read_finds_them_again() {
+        let trace = trace! {
+            T1: init(again)=0, w(again)=1, w(again)=0, init(gone)=0, w(gone)=1, init(asked)=0, w(asked)=1,
+            init(alone)=0, w(alone)=1, w(alone)=0;
+            T2: r(again)=0, r(gone)=1, r(asked)=1
+        };
+        let mut batch =
+            Batch { events: trace.events.clone(), pool: trace.pool.clone(), ..Batch::default() };
+        let mut owners = Owners::default();
+        owners.see(&batch, &trace.names);
+        owners.keep(trace.names.vars.lookup("asked").expect("it is there"));
+        let shared = owners
+            .shared(&trace.names, Keep::Shared)
+            .expect("few names")
+            .expect("something is left out");
+        shared.narrow(&mut batch);
+        let left = [
+            "init(again)=0",
+            "w(again)=1",
+            "w(again)=0",
+            "w(gone)=1",
+            "init(asked)=0",
+            "w(asked)=1",
+            "r(again)=0",
+            "r(gone)=1",
+            "r(asked)=1",
         ];
         assert_eq!(described(&batch, &shared.names), left);
     }

@@ -74,6 +74,8 @@ fn races() {
         ("PlainFlag", "PlainFlag.ready"),
         ("SharedList", "java.util.ArrayList"),
         ("HiddenRace", "HiddenRace.data"),
+        ("WritingReaders", "java.util.HashMap"),
+        ("FlagsWithoutTurn", "FlagsWithoutTurn.count"),
     ] {
         expect(&["--check", "race"], program, 1, "PREDICTED race");
         expect(&["--check", "race"], program, 1, variable);

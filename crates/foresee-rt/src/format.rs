@@ -471,6 +471,8 @@ tags! {
     NotifyAll = 0x93;
     /// A condition variable is initialised (address).
     CondInit = 0x94;
+    /// A thread asks for the count of a semaphore (address).
+    SemValue = 0x97;
     /// A semaphore is initialised (address, value: its count).
     SemInit = 0x98;
     /// A semaphore is raised (address).

@@ -374,8 +374,10 @@ impl JvmSource {
         let is_new = !self.targets.contains_key(&target);
         let var = self.variable(target)?;
         let id = self.threads[i].id;
-        // Fields are zero at first; where that matters to a specification, it is said.
-        if is_new && op.writes() && self.watched.contains(&var) {
+        // Fields are zero at first. Where that matters to a specification, it is said; and of static fields always, because a read
+        // that finds zero later could have come before the write. An object may be a copy, whose fields are not zero.
+        let is_static = matches!(target, Target::Field(0, _)) && !op.reads();
+        if is_new && op.writes() && (is_static || self.watched.contains(&var)) {
             let zero = match value {
                 Value::Bool(_) => Value::Bool(false),
                 Value::Float(_) => Value::Float(0.0),

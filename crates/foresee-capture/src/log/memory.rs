@@ -205,6 +205,11 @@ impl Granule {
         (self.seen[at], self.touched >> at & 1 != 0)
     }
 
+    /// Whether a cell has been accessed.
+    pub(super) fn is_touched(&self, cell: Cell) -> bool {
+        self.last_known(cell).1
+    }
+
     /// The bytes in `mask` of a cell are known now. If that is only a part of the cell, the rest
     /// was known before.
     pub(super) fn saw(&mut self, cell: Cell, mask: u8, now: u32) {

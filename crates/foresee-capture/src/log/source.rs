@@ -195,6 +195,8 @@ pub struct LogSource<'l, N> {
     history: History,
     stacks: Stacks,
     data: Data,
+    /// When the first thread started another one.
+    first_start: Option<u32>,
     /// Whether quiet memory is left out, and the latest page of it.
     is_brief: bool,
     page: Page,
@@ -294,6 +296,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             history: History::default(),
             stacks: Stacks::default(),
             data: Data::default(),
+            first_start: None,
             is_brief: false,
             page: Page::default(),
             wanted: HashSet::default(),
@@ -1185,6 +1188,9 @@ impl<'l, N: Names> LogSource<'l, N> {
                         self.unseen(unseen, value, out)?;
                     }
                 }
+                if op.writes() && !op.reads() && !self.memory.at(id).is_touched(cell) {
+                    self.tell_initial(who, var, granule, (id, cell), out);
+                }
                 if op.writes() && self.memory.at(id).is_written_unseen(cell) {
                     self.keep_turn(who, var, out)?;
                 }
@@ -1206,6 +1212,35 @@ impl<'l, N: Names> LogSource<'l, N> {
             granule = next;
         }
         Ok(())
+    }
+
+    /// A variable of the program is about to be written, and nobody has read it before. Its initial value is then a value of
+    /// its own: a read that sees the same value later could have come before the write.
+    ///
+    /// Blocks of memory are zero at first only because it is recorded, so theirs is not told. Nor is that of a module that was
+    /// loaded when there were several threads: there was nothing to read before.
+    fn tell_initial(
+        &mut self,
+        who: ThreadId,
+        var: VarId,
+        granule: u64,
+        (id, cell): (GranuleId, Cell),
+        out: &mut Out<'_>,
+    ) {
+        let address = granule + u64::from(cell.offset);
+        let until = self.first_start.unwrap_or(u32::MAX);
+        let is_first = self.data.holds(granule).is_some_and(|(_, since)| since <= until);
+        let block = self.block(address);
+        if !is_first || block.is_some() || self.log.header.free_running {
+            return;
+        }
+        // The initial values of a specification's variables are the first events.
+        let is_asked = self.naming.scalar(address, None).is_some_and(|scalar| scalar.is_whole);
+        let Some(value) = self.memory.at(id).value(cell).filter(|_| !is_asked) else { return };
+        // It is no step of the thread.
+        let owner = out.owner.take();
+        out.put(Event::new(who, Op::Init).with_target(var.0), &[value]);
+        out.owner = owner;
     }
 
     /// The thread of writes by code that has no hooks.
@@ -1270,6 +1305,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                 self.stacks.add(me, address, value);
             }
             Tag::Fork => {
+                self.first_start.get_or_insert(self.history.now());
                 self.stacks.learnt(value as u32, address);
                 let other = self.thread(value as u32)?;
                 out.put(event(Op::Fork).with_target(other.0), &[]);
@@ -1417,6 +1453,12 @@ impl<'l, N: Names> LogSource<'l, N> {
                     }
                     None => out.put(event, &[]),
                 }
+            }
+            Tag::SemValue => {
+                let var = self.object(address, "", "")?;
+                let count = self.objects.get(&address).and_then(|object| object.1);
+                let value = count.map(Value::Int);
+                out.put(event(Op::VolatileRead).with_target(var.0), value.as_slice());
             }
             Tag::SemFailed => {
                 let var = self.object(address, "", "")?;

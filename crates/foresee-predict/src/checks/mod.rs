@@ -489,7 +489,10 @@ fn run_check(
         deciding.keep(name, &candidates, verdicts);
         return Ok(None);
     }
-    if let Some(why) = nothing {
+    // What one thread did alone may have been left out.
+    let is_empty = context.trace.events.is_empty() && !context.is_cut;
+    let alone = || is_empty.then(|| "no step of the run concerns more than one thread".into());
+    if let Some(why) = nothing.or_else(alone) {
         return Ok(Some(Analysed {
             name,
             property: None,
@@ -558,9 +561,8 @@ fn run_check(
     Ok(Some(Analysed {
         name,
         property: None,
-        outcome: match context.trace.events.is_empty() {
-            _ if context.is_cut => Outcome::MemoryLimit,
-            true => Outcome::NothingRelevant,
+        outcome: match context.is_cut {
+            true => Outcome::MemoryLimit,
             false => tally.outcome(),
         },
         conclusion: Conclusion::Other,

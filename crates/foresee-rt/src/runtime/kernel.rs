@@ -55,6 +55,23 @@ pub(super) fn signal_arrived() {
     }
 }
 
+/// The size of a set of signals.
+const SET: usize = 128;
+
+// Sets of signals are filled by libc, and so are the keys of data of threads.
+calls! {
+    Inside sigemptyset(set) |c| { c.writes(set, SET); };
+    Inside sigfillset(set) |c| { c.writes(set, SET); };
+    Inside sigaddset(set, signal) |c| { c.reads(set, 8); c.writes(set, 8); };
+    Inside sigdelset(set, signal) |c| { c.reads(set, 8); c.writes(set, 8); };
+    Inside sigismember(set, signal) |c| { c.reads(set, 8); };
+    Inside sigpending(set) |c| { c.writes(set, 8); };
+    Inside sigprocmask(how, set, old) |c| { c.reads(set, 8); c.may_write(old, 8); } => |c, out| { c.wrote(old, 8); };
+    Inside pthread_sigmask(how, set, old) |c| { c.reads(set, 8); c.may_write(old, 8); } => |c, out| { c.wrote(old, 8); };
+    Inside pthread_key_create(key, end) |c| { c.writes(key, 4); };
+    Inside tss_create(key, end) |c| { c.writes(key, 4); };
+}
+
 calls! {
     Outside kill(who, signal) |c| { c.sends_signal(); };
     Outside tgkill(group, who, signal) |c| { c.sends_signal(); };

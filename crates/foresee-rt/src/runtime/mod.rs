@@ -213,6 +213,59 @@ unsafe fn step_aside(t: *mut Thread) {
     }
 }
 
+/// The value of `busy` for a thread whose hook calls libc, which may wait for a lock of its own. A thread that holds that lock may be
+/// at a hook itself, because libc allocates and frees memory with it, and wait for the token: so the token can be taken, as
+/// from a thread outside hooks.
+const IN_LIBC: u32 = 4;
+/// The same for a thread that looks up a function of libc, in the middle of a hook: if the token is taken from it, what the hook
+/// records may stand in the wrong place.
+const IN_LOADER: u32 = 5;
+
+/// Lets libc `act` within a hook. The thread keeps its turn unless libc makes it wait for a thread that wants the token. Returns
+/// also whether the hook can go on: it cannot if recording is over.
+///
+/// # Safety
+/// In a hook of `t`, which relies on nothing that other threads change meanwhile.
+unsafe fn in_libc<R>(t: *mut Thread, act: impl FnOnce() -> R) -> (R, bool) {
+    // SAFETY: as for the caller.
+    unsafe { lend(t, IN_LIBC, act) }
+}
+
+/// Looks something up in libc's tables of what is loaded. A thread that loads a library holds their lock, and has hooks: those of
+/// the library's constructors and of libc's allocations.
+fn in_loader<R>(look_up: impl FnOnce() -> R) -> R {
+    let t = thread::current();
+    // SAFETY: a thread's own state.
+    unsafe {
+        let is_in_hook = !t.is_null()
+            && (*t).busy.load(Ordering::Relaxed) == 1
+            && !explore::is_on()
+            && token::is_held_by(t);
+        if !is_in_hook {
+            return look_up();
+        }
+        let (out, _) = lend(t, IN_LOADER, look_up);
+        // The hook is not over, even if recording is.
+        (*t).busy.store(1, Ordering::Relaxed);
+        out
+    }
+}
+
+/// Lets another thread take the token while this one acts.
+unsafe fn lend<R>(t: *mut Thread, how: u32, act: impl FnOnce() -> R) -> (R, bool) {
+    // SAFETY: a thread's own state.
+    unsafe {
+        access::settle(t);
+        (*t).busy.store(how, Ordering::Release);
+        let out = act();
+        // First busy, then whose turn it is: see `token::take`.
+        (*t).busy.store(1, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        let is_on = config::free_running() || token::is_held_by(t) || !come_in(t).is_null();
+        (out, is_on)
+    }
+}
+
 /// The value of `busy` for a thread in a library whose functions are modelled as a whole, like
 /// OpenMP's: what the library calls is not recorded. Unlike in a hook, signals are handled at once.
 const IN_LIBRARY: u32 = 3;

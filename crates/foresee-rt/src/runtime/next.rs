@@ -27,6 +27,10 @@ impl Next {
 
     #[cold]
     fn find(&self) -> usize {
+        super::in_loader(|| self.look_up())
+    }
+
+    fn look_up(&self) -> usize {
         let _errno = super::Errno::save();
         // SAFETY: names are C strings.
         let at = unsafe {

@@ -6,7 +6,7 @@ use super::locks::note;
 use super::next::real;
 use super::thread::Thread;
 use super::{access, blocking, enter, explore, gate, hook, leave, log, step_aside, sync, thread};
-use crate::exploring::{kind, lock};
+use crate::exploring::{beyond, kind, lock};
 use crate::format::Tag;
 
 type Object = *mut c_void;
@@ -20,6 +20,7 @@ hook! {
     sem_post => semaphore_post, "rsi";
     sem_wait => semaphore_wait, "rsi";
     sem_trywait => semaphore_trywait, "rsi";
+    sem_getvalue => semaphore_value, "rdx";
     sem_timedwait => semaphore_timedwait, "rdx";
     sem_clockwait => semaphore_clockwait, "rcx";
     pthread_once => once, "rdx";
@@ -149,6 +150,28 @@ extern "C" fn semaphore_wait(semaphore: Object, pc: usize) -> c_int {
 
 extern "C" fn semaphore_trywait(semaphore: Object, pc: usize) -> c_int {
     lower(semaphore, pc, false, None)
+}
+
+/// The count of a semaphore tells its reader what others have done, like an atomic read.
+extern "C" fn semaphore_value(semaphore: Object, out: *mut c_int, pc: usize) -> c_int {
+    let ask = || real!(sem_getvalue(semaphore => Object, out => *mut c_int) -> c_int);
+    let t = enter();
+    if t.is_null() {
+        return ask();
+    }
+    // SAFETY: in a hook of `t`; the caller's word.
+    unsafe {
+        // Exploration knows who waits for a semaphore, not who looks at it.
+        explore::kernel::goes_beyond(beyond::CHANNEL);
+        access::before_write(t, out as usize, size_of::<c_int>());
+        let result = ask();
+        sync(t, Tag::SemValue, pc, semaphore as usize, 0);
+        if result == 0 {
+            access::written(t, out as usize, size_of::<c_int>(), pc);
+        }
+        leave(t);
+        result
+    }
 }
 
 extern "C" fn semaphore_timedwait(semaphore: Object, until: usize, pc: usize) -> c_int {

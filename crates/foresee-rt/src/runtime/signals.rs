@@ -159,7 +159,8 @@ unsafe extern "C" fn arrive(signal: c_int, information: *mut c_void, context: *m
         }
         let busy = (*t).busy.load(Ordering::Relaxed);
         let by_itself = matches!(signal, 4 | 5 | 7 | 8 | 11 | 31);
-        if busy == 1 && !by_itself {
+        let is_in_hook = matches!(busy, 1 | super::IN_LIBC | super::IN_LOADER);
+        if is_in_hook && !by_itself {
             (*INFORMATION.0.get())[signal as usize] = information.cast::<[u64; 16]>().read();
             (*t).signals |= 1 << (signal - 1);
             return;
@@ -168,7 +169,7 @@ unsafe extern "C" fn arrive(signal: c_int, information: *mut c_void, context: *m
         let pending = apart(t, || core::mem::replace(&mut (*t).pending, Pending::NONE));
         let waiting = core::mem::take(&mut (*t).waiting);
         // A thread whose end is recorded is no longer recorded; all others are.
-        let is_recorded = matches!(busy, 1 | super::IN_LIBRARY);
+        let is_recorded = is_in_hook || busy == super::IN_LIBRARY;
         if is_recorded {
             (*t).busy.store(0, Ordering::Release);
         }

@@ -316,10 +316,6 @@ unsafe extern "C" {
         each: unsafe extern "C" fn(*mut PhdrInfo, usize, *mut c_void) -> c_int,
         data: *mut c_void,
     ) -> c_int;
-    pub(super) fn pthread_key_create(
-        key: *mut u32,
-        destroy: Option<unsafe extern "C" fn(*mut c_void)>,
-    ) -> c_int;
     pub(super) fn pthread_setspecific(key: u32, value: *const c_void) -> c_int;
     pub(super) fn pthread_atfork(
         prepare: Option<unsafe extern "C" fn()>,

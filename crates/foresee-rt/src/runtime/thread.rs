@@ -1,10 +1,11 @@
 //! The state of each thread.
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use super::callers::Callers;
 use super::clocks::Clock;
+use super::next::real;
 use super::shadow::Reads;
 use super::sys;
 
@@ -173,13 +174,13 @@ pub(super) fn prepare(farewell: unsafe extern "C" fn(*mut c_void)) -> bool {
     if room.is_null() {
         return false;
     }
-    // SAFETY: the memory is ours; the key is created once.
-    unsafe {
-        sys::syscall!(sys::MADVISE, room, size, sys::MADV_WIPEONFORK);
-        let mut key = 0;
-        if sys::pthread_key_create(&mut key, Some(farewell)) == 0 {
-            KEY.store(key, Ordering::Relaxed);
-        }
+    // SAFETY: the memory is ours.
+    unsafe { sys::syscall!(sys::MADVISE, room, size, sys::MADV_WIPEONFORK) };
+    // The key is created once.
+    let mut key = 0;
+    type End = unsafe extern "C" fn(*mut c_void);
+    if real!(pthread_key_create(&raw mut key => *mut u32, farewell => End) -> c_int) == 0 {
+        KEY.store(key, Ordering::Relaxed);
     }
     THREADS.store(room.cast(), Ordering::Release);
     true

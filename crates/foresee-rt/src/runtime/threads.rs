@@ -7,7 +7,7 @@ use super::next::real;
 use super::thread::{self, Thread, life};
 use super::{
     Errno, access, blocking, callers, clocks, come_in, config, ending, enter, explore, gate, hook,
-    leave, log, modules, shadow, step_aside, sync, sys, token,
+    in_libc, leave, log, modules, shadow, step_aside, sync, sys, token,
 };
 use crate::format::Tag;
 
@@ -261,18 +261,29 @@ pub(super) fn start_thread(
             return out;
         }
         ending::expect_threads();
-        (*new).is_reserve = modules::is_of_runtime(pc);
         (*new).start = start;
         (*new).argument = argument;
         (*new).is_of_library = is_of_library;
         let entry: extern "C" fn(*mut c_void) -> *mut c_void = trampoline;
-        let out = plain(entry as usize, new as usize);
+        // libc frees stacks of ended threads, and what they contain, while it holds the lock that a start needs.
+        let (out, is_on) = in_libc(t, || {
+            (*new).is_reserve = modules::is_of_runtime(pc);
+            plain(entry as usize, new as usize)
+        });
+        if !is_on {
+            (*new).go.store(1, Ordering::Release);
+            sys::futex_wake(&(*new).go, 1);
+            return out;
+        }
         if out == 0 {
             remember(*handle, (*new).id);
             (*new).life.store(life::STARTED, Ordering::SeqCst);
             log::count_threads(1, 0);
+            // Other threads may have had a turn.
+            access::before_write(t, handle as usize, 8);
             access::written(t, handle as usize, 8, pc);
             if was_single {
+                access::before_write(t, single, 1);
                 access::written(t, single, 1, pc);
             }
             gate::starts(t, new);

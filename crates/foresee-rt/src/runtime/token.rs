@@ -277,7 +277,8 @@ unsafe fn take(t: *mut Thread, owner: u32, does: Holder) -> bool {
     // stays in no hook.
     unsafe {
         let mut queue = queue::lock();
-        let is_busy = || (*other).busy.load(Ordering::SeqCst) != 0;
+        let state = || (*other).busy.load(Ordering::SeqCst);
+        let is_busy = || !matches!(state(), 0 | super::IN_LIBC | super::IN_LOADER);
         if (*t).waits.load(Ordering::Acquire) == 0 {
             return true;
         }
@@ -302,7 +303,8 @@ unsafe fn take(t: *mut Thread, owner: u32, does: Holder) -> bool {
             return false;
         }
         queue.remove(t);
-        log::count(hooks_since(other), u32::from(!is_computing));
+        let is_exact = is_computing || state() == super::IN_LIBC;
+        log::count(hooks_since(other), u32::from(!is_exact));
         ((*other).turn, (*other).fuel) = (0, 0);
         let is_to_come = !is_computing || access::may_be_to_come(other);
         let store = access::take_pending(other, is_to_come);

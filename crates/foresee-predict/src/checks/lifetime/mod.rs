@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `objects` | what events declare about objects, and which variables belong to them |
 //! | `lives` | violations in the observed order, and candidates for others |
+//! | `language` | violations by the C11 memory model, which only relaxed atomics would prevent |
 //!
 //! For a use that was observed before the end of its object, the goal is the reverse: the end has
 //! happened, and the use is next. Different lifetimes are different objects: an address that is
@@ -14,10 +15,11 @@
 //! Complete for the objects in the trace, if no candidate is undecided or not found: no reordering
 //! of this run uses one of them too late or too early.
 
+mod language;
 mod lives;
 mod objects;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use foresee_causality::judge::Seen;
 use foresee_trace::{Detail, Event, Fact, Op, Role, Subject, Value, Verdict};
@@ -25,8 +27,10 @@ use foresee_trace::{Detail, Event, Fact, Op, Role, Subject, Value, Verdict};
 use super::attempt::{Budget, EXECUTED};
 use super::lock_state::LockState;
 use super::tally::Words;
-use super::tries::{Candidate, Found, Try};
-use super::{Check, CheckKind, Context, Description, ObservedViolation, Options, Proposals};
+use super::tries::{Candidate, Found, Tried, Try};
+use super::{
+    Check, CheckKind, Context, Description, MemoryModel, ObservedViolation, Options, Proposals,
+};
 use crate::analysis::{AnalysisError, Stat};
 use crate::info::LIFETIME;
 use crate::reorder::Wanted;
@@ -48,11 +52,13 @@ struct Lifetimes {
     objects: Objects,
     /// Whether the trace has any such event.
     has_events: bool,
+    /// Whether it has atomics that are not sequentially consistent.
+    has_weak: bool,
 }
 
 impl Lifetimes {
     fn new(_: &Options) -> Lifetimes {
-        Lifetimes { objects: Objects::default(), has_events: false }
+        Lifetimes { objects: Objects::default(), has_events: false, has_weak: false }
     }
 
     fn said(&self, context: &Context<'_>, event: u32) -> Option<(Said, u32)> {
@@ -103,6 +109,16 @@ impl Lifetimes {
         Description { verdict, message, sites, about, details }
     }
 
+    /// Describes a use that only relaxed atomics order before the end.
+    fn describe_weak(&self, context: &Context<'_>, pair: &Pair) -> ObservedViolation {
+        let mut description = self.describe_pair(context, pair, true);
+        let by = "by the C11 memory model, since only relaxed atomics order the two";
+        description.message = format!("{}: {by}", description.message);
+        let model = Detail::new("memory_model", Fact::Text("c11".to_owned()));
+        description.details.insert(0, model);
+        ObservedViolation { event: pair.first.max(pair.second), description }
+    }
+
     /// The pair of events of a try.
     fn pair_of(&self, context: &Context<'_>, found: &Found) -> Option<Pair> {
         let executed = found.by.executed.first().map(|wanted| wanted.event);
@@ -150,6 +166,23 @@ impl Check for Lifetimes {
 
     fn event(&mut self, _: u32, event: &Event, _: &LockState) {
         self.has_events |= event.op() == Op::Event;
+        self.has_weak |= event.op().weakens();
+    }
+
+    fn observed(
+        &mut self,
+        context: &Context<'_>,
+        tried: &Tried,
+    ) -> Result<Vec<ObservedViolation>, AnalysisError> {
+        if !self.has_weak || context.options.memory_model != MemoryModel::C11 {
+            return Ok(Vec::new());
+        }
+        let trace = context.trace;
+        let found = tried.found.iter().filter_map(|found| self.pair_of(context, found));
+        let known: HashSet<_> = found.map(|pair| places(trace, &pair)).collect();
+        let pairs = distinct(trace, &language::unordered(context, &self.objects)?);
+        let new = pairs.iter().filter(|pair| !known.contains(&places(trace, pair)));
+        Ok(new.take(MOST_OBSERVED).map(|pair| self.describe_weak(context, pair)).collect())
     }
 
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {

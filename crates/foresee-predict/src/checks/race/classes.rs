@@ -42,6 +42,9 @@ const NEAR: u32 = 200;
 /// The number of pairs of classes that are kept for a pair of places.
 const MOST_CLASS_PAIRS: usize = 64;
 
+/// So few locks are compared at no cost.
+const FEW_LOCKS: usize = 8;
+
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Kind {
@@ -141,6 +144,8 @@ struct Lane {
     times: [u32; KINDS],
     /// The latest access of all.
     last: u32,
+    /// The locks of all its classes, if they have the same ones; none otherwise.
+    locks: LockSetId,
 }
 
 const _: () = assert!(size_of::<Lane>() == 64);
@@ -368,12 +373,19 @@ impl Classes {
         let mut at = self.variables[key.variable.index()].lanes;
         while at != NONE {
             let lane = at;
-            let Lane { thread, next, heads, times, last } = self.lanes[lane as usize];
+            let Lane { thread, next, heads, times, last, locks } = self.lanes[lane as usize];
             at = next;
             if thread == key.thread || before != NONE && last < before {
                 continue;
             }
             let Known { sure, possible, until } = known(thread);
+            // Most often one lock guards them all, and there may be hundreds of threads: that takes no credit.
+            let are_few =
+                [locks, key.locks].iter().all(|&set| locksets.get(set).len() <= FEW_LOCKS);
+            let is_sure = times.iter().any(|&time| time > sure);
+            if are_few && !is_sure && locksets.exclude(locks, key.locks) {
+                continue;
+            }
             let mut is_cut = false;
             for &kind in key.kind.rivals().iter().filter(|&&kind| times[kind] > possible) {
                 let mut other = heads[ALL][kind];
@@ -538,8 +550,13 @@ impl Classes {
         if lane == next_lane {
             let (heads, times) = ([[NONE; KINDS]; 2], [0; KINDS]);
             let next = variable.lanes;
-            self.lanes.push(Lane { thread: key.thread, next, heads, times, last: 0 });
+            let (thread, last, locks) = (key.thread, 0, key.locks);
+            self.lanes.push(Lane { thread, next, heads, times, last, locks });
             self.variables[key.variable.index()].lanes = lane;
+        }
+        let locks = &mut self.lanes[lane as usize].locks;
+        if *locks != key.locks {
+            *locks = LockSetId::EMPTY;
         }
         let own = &mut self.variables[key.variable.index()];
         let sibling = std::mem::replace(&mut own.class, class);

@@ -114,6 +114,8 @@ public final class Calls {
                 case "ForkJoinPool", "ForkJoinTask", "ForkJoinWorkerThread", "RecursiveTask", "RecursiveAction", "CountedCompleter", "CompletableFuture",
                      "ThreadPoolExecutor", "ScheduledThreadPoolExecutor", "ThreadPerTaskExecutor", "AbstractExecutorService", "FutureTask", "Executors",
                      "CountDownLatch", "CyclicBarrier", "Phaser", "Exchanger", "SubmissionPublisher" -> Kind.NONE;
+                // To ask for one of its two locks says nothing about other threads.
+                case "locks.ReentrantReadWriteLock" -> Kind.NONE;
                 case "StructuredTaskScope" -> Kind.GLOBAL;
                 default -> Kind.CHANNEL;
             };
