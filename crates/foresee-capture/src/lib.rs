@@ -13,6 +13,7 @@ pub mod launch;
 pub mod log;
 pub mod lost;
 pub mod naming;
+mod objects;
 mod private;
 mod process_tree;
 pub mod program;

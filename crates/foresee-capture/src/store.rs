@@ -1,6 +1,8 @@
 //! Converts the log of a process to a trace with names.
 
+use std::collections::{HashMap, HashSet};
 use std::mem::take;
+use std::sync::Arc;
 
 use foresee_trace::{
     Batch, ErrorKind, Event, EventSource, FieldName, FileOrder, Names, Op, Position, ReadError,
@@ -10,8 +12,9 @@ use foresee_trace::{
 use crate::captured::{Captured, FirstPass};
 use crate::log::{Log, LogError, LogSource, Prior, Stats};
 use crate::naming::Naming;
+use crate::objects::Objects;
 use crate::summary::Summary;
-use crate::symbols::{Symbols, Variable};
+use crate::symbols::{Symbols, Tags, Variable};
 
 pub use crate::private::Keep;
 
@@ -53,6 +56,7 @@ pub struct LogTrace<'l> {
     title: String,
     /// What later passes over the log need.
     prior: Prior,
+    objects: Arc<Objects>,
     captured: Captured,
     /// Further notes about the trace.
     pub notes: Vec<String>,
@@ -77,15 +81,17 @@ impl<'l> LogConversion<'l> {
         title: String,
         progress: &mut dyn FnMut(u64),
     ) -> Result<LogTrace<'l>, StoreError> {
-        let mut learnt = self.learn(None, progress)?;
+        let (objects, doubts) = self.objects()?;
+        let mut learnt = self.learn(None, &objects, progress)?;
         if !learnt.prior.plan.is_empty() {
-            learnt = self.learn(Some(learnt.prior), progress)?;
+            learnt = self.learn(Some(learnt.prior), &objects, progress)?;
         }
         let Learnt { names, mut remarks, stats, mut pass, prior } = learnt;
         let summary = Summary::new(self.log, self.symbols, self.trusted);
         if let Some(reason) = summary.partial() {
             remarks.add_partial(&reason);
         }
+        doubts.iter().for_each(|doubt| remarks.add_partial(doubt));
         let mut notes = vec![summary.line(self.log, &stats)];
         for name in &summary.nameless {
             notes
@@ -96,28 +102,71 @@ impl<'l> LogConversion<'l> {
             names.vars.lookup(name).into_iter().for_each(|var| pass.owners.keep(var));
         }
         if !self.object_types.is_empty() {
-            let is_asked = |field: FieldName<'_>| {
+            let is_asked = |field: &FieldName<'_>| {
                 self.object_types.iter().any(|meant| FieldName::is_named(field.of, meant))
             };
-            let fields =
-                names.vars.iter().filter(|(_, name)| FieldName::of(name).is_some_and(is_asked));
+            let is_field = |name: &str| FieldName::all(name).iter().any(is_asked);
+            let fields = names.vars.iter().filter(|(_, name)| is_field(name));
             fields.for_each(|(var, _)| pass.owners.keep(var));
         }
         let keep = if self.leaves_private_out() { self.keep } else { Keep::Everything };
         let captured = pass.finish(names, remarks, keep)?;
-        Ok(LogTrace { conversion: self, title, prior, captured, notes })
+        Ok(LogTrace { conversion: self, title, prior, objects, captured, notes })
+    }
+
+    /// Reads the log for the objects that specifications are about, and for what is not known of them.
+    fn objects(&self) -> Result<(Arc<Objects>, Vec<String>), StoreError> {
+        let mut doubts = Vec::new();
+        if self.object_types.is_empty() {
+            return Ok((Arc::default(), doubts));
+        }
+        let tags = Tags::new(self.object_types);
+        let mut source = self.log.source_after(self.naming(Arc::default()).watching(), None)?;
+        let mut batch = Batch::default();
+        while source.next_batch(&mut batch)? {}
+        let mut objects = Objects::new(
+            self.symbols,
+            source.naming().take_collected(),
+            |content| self.symbols.has_tagged(content, tags),
+            &mut |doubt| doubts.push(doubt),
+        );
+        objects.idle = self.idle(source.names());
+        Ok((Arc::new(objects), doubts))
+    }
+
+    /// The fields of objects of which the run touches none. What a specification names by itself is not among them.
+    fn idle(&self, touched: &Names) -> HashSet<String> {
+        let mut times: HashMap<&str, u32> = HashMap::new();
+        let mut busy: HashSet<&str> = HashSet::new();
+        for (name, _) in self.spec_vars {
+            *times.entry(name).or_default() += 1;
+            if touched.vars.lookup(name).is_some() {
+                busy.extend(FieldName::all(name).iter().map(|field| field.object));
+            }
+        }
+        let is_idle = |name: &&str| {
+            let fields = FieldName::all(name);
+            !fields.is_empty() && !fields.iter().any(|field| busy.contains(field.object))
+        };
+        let once = times.into_iter().filter(|&(_, times)| times == 1).map(|(name, _)| name);
+        once.filter(is_idle).map(str::to_owned).collect()
+    }
+
+    fn naming(&self, objects: Arc<Objects>) -> Naming<'l> {
+        Naming::new(self.symbols, self.spec_vars, self.object_types, objects)
     }
 
     fn learn(
         &self,
         prior: Option<Prior>,
+        objects: &Arc<Objects>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Learnt, StoreError> {
-        let mut source = self.source(prior.clone())?;
+        let mut source = self.source(prior.clone(), objects)?;
         let mut batch = Batch::default();
         let (mut has_more, mut events) = (source.next_batch(&mut batch)?, 0);
         // Even a process that did nothing had variables.
-        let mut pass = FirstPass::new(self.initial_values(source.names_mut(), &batch)?);
+        let mut pass = FirstPass::new(self.initial_values(objects, source.names_mut(), &batch)?);
         while has_more {
             events += batch.events.len() as u64;
             progress(events);
@@ -130,9 +179,12 @@ impl<'l> LogConversion<'l> {
     }
 
     /// Reads the log. Every reading after the same first pass yields the same events and names.
-    fn source(&self, prior: Option<Prior>) -> Result<LogSource<'l, Naming<'l>>, LogError> {
-        let naming = Naming::new(self.symbols, self.spec_vars, self.object_types);
-        let source = self.log.source_after(naming, prior)?;
+    fn source(
+        &self,
+        prior: Option<Prior>,
+        objects: &Arc<Objects>,
+    ) -> Result<LogSource<'l, Naming<'l>>, LogError> {
+        let source = self.log.source_after(self.naming(Arc::clone(objects)), prior)?;
         // Names are copied when private variables are left out.
         let source = source.within(self.memory / 2);
         // Where objects are is not known before.
@@ -149,7 +201,12 @@ impl<'l> LogConversion<'l> {
     }
 
     /// The initial values of the specifications' variables, as the first events.
-    fn initial_values(&self, names: &mut Names, batch: &Batch) -> Result<Batch, TooManyNames> {
+    fn initial_values(
+        &self,
+        objects: &Objects,
+        names: &mut Names,
+        batch: &Batch,
+    ) -> Result<Batch, TooManyNames> {
         let mut first = Batch::default();
         // They are not steps of any thread, but every event needs one.
         let thread = match batch.events.first() {
@@ -157,13 +214,13 @@ impl<'l> LogConversion<'l> {
             None if self.spec_vars.is_empty() => ThreadId(0),
             None => names.thread("main")?,
         };
-        let mut seen = Vec::new();
+        let mut seen = HashSet::new();
         for (name, variable) in self.spec_vars {
             // Another spelling of the same variable.
-            if seen.contains(&variable.address) {
+            if seen.contains(&variable.address) || objects.idle.contains(name) {
                 continue;
             }
-            seen.push(variable.address);
+            seen.insert(variable.address);
             let bits = self.symbols.initial(variable.address, variable.scalar.size);
             let Some(value) = bits.and_then(|bits| variable.scalar.value(bits)) else { continue };
             let var = names.vars.intern(name)?;
@@ -182,10 +239,10 @@ impl LogTrace<'_> {
 
     /// The position in the log of the record behind each event of the trace; `None` if the event is no step of its thread.
     pub(crate) fn positions(&self) -> Result<Vec<Option<u64>>, StoreError> {
-        let mut source = self.conversion.source(Some(self.prior.clone()))?;
+        let mut source = self.conversion.source(Some(self.prior.clone()), &self.objects)?;
         let mut batch = Batch::default();
         let mut has_more = source.next_batch(&mut batch)?;
-        let initial = self.conversion.initial_values(source.names_mut(), &batch)?;
+        let initial = self.conversion.initial_values(&self.objects, source.names_mut(), &batch)?;
         let mut kept = vec![None; initial.events.len()];
         while has_more {
             for (i, event) in batch.events.iter().enumerate() {
@@ -224,14 +281,14 @@ impl TraceInput for LogTrace<'_> {
             };
             let mut source = self
                 .conversion
-                .source(Some(self.prior.clone()))
+                .source(Some(self.prior.clone()), &self.objects)
                 .map_err(|error| failed(ErrorKind::Syntax, &error))?;
             // The first events of the log come after the initial values.
             let mut first = Batch::default();
             let has_events = source.next_batch(&mut first)?;
             let initial = self
                 .conversion
-                .initial_values(source.names_mut(), &first)
+                .initial_values(&self.objects, source.names_mut(), &first)
                 .map_err(|error| failed(ErrorKind::Limit, &error))?;
             let mut first = [Some(initial), has_events.then_some(first)].into_iter().flatten();
             Ok(move |batch: &mut Batch| match first.next() {

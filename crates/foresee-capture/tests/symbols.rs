@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use foresee_capture::symbols::{Kind, Module, NameError, Symbols};
+use foresee_capture::symbols::{Kind, Module, NameError, Symbols, Tags};
 use foresee_testkit::tools::compilers;
 use tempfile::TempDir;
 
@@ -79,7 +79,10 @@ fn probe(dir: TempDir, program: &str) -> Probe {
 fn check_objects(probe: &Probe, how: &str) {
     assert!(!probe.objects.is_empty());
     for (name, address, size) in &probe.objects {
-        let part = probe.symbols.object(*address, *size).unwrap_or_else(|| panic!("{how}: {name}"));
+        let part = probe
+            .symbols
+            .object(*address, *size, Tags::default())
+            .unwrap_or_else(|| panic!("{how}: {name}"));
         assert_eq!(part.name, *name, "{how}");
         let slice = name.contains("..") || name.contains('+') || name == "matrix[0]";
         if !slice {
@@ -170,7 +173,7 @@ fn names_that_mean_nothing_are_told_with_what_was_probably_meant() {
 fn without_debugging_information_the_symbol_table_still_names_variables() {
     let probe = build_c("gcc", &["-O0"]);
     let (_, address, size) = probe.objects.iter().find(|(name, ..)| name == "big").unwrap();
-    let part = probe.symbols.object(*address, *size).unwrap();
+    let part = probe.symbols.object(*address, *size, Tags::default()).unwrap();
     assert_eq!((part.name.as_str(), part.scalar.kind), ("big", Kind::Unsigned));
     assert_eq!(probe.symbols.find("big").unwrap().address, *address);
     assert!(matches!(probe.symbols.find("ctl.inner").unwrap_err().reason, NameError::NoType(_)));
@@ -211,7 +214,7 @@ fn files_that_are_no_programs_are_told() {
         let mut symbols = Symbols::default();
         let module = Module { path, bias: 0, range: 0..1000 };
         symbols.add(module.clone());
-        assert_eq!(symbols.object(10, 4), None);
+        assert_eq!(symbols.object(10, 4, Tags::default()), None);
         assert_eq!(symbols.place(10).to_string(), "");
         assert!(symbols.error(&module).is_some());
     }

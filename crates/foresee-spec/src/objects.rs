@@ -10,10 +10,10 @@
 //! that it needs are known: its formulas are rewritten such that earlier steps do not exist. That a value is
 //! known is the condition `x == x`, because a comparison with an unknown value is false.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use foresee_support::nearest::nearest;
-use foresee_trace::{FieldName, Id, Interner, Names, Visible};
+use foresee_trace::{FieldName, Id, Interner, LockId, Names, VarId, Visible, plain_name};
 
 use crate::ast::{
     Atom, BinaryOp, Body, CompareOp, EventAtom, Expr, ExprKind, Formula, FormulaKind, ObjectParam,
@@ -36,6 +36,7 @@ pub(crate) fn find(
     report: &mut dyn FnMut(Diagnostic),
 ) -> Vec<Vec<String>> {
     let mentioned = fields(property);
+    let known = Known::new(names);
     let objects = property.objects.iter().enumerate();
     let found: Vec<Vec<String>> = objects
         .map(|(i, param)| {
@@ -43,7 +44,7 @@ pub(crate) fn find(
             let mut search = Search { param, own, found: Vec::new(), known: HashSet::new() };
             search.through(&names.vars, |field| field.is_variable());
             search.through(&names.locks, |field| field.entity == Entity::Lock);
-            search.complete(names, report)
+            search.complete(names, &known, report)
         })
         .collect();
     let different: HashSet<&String> = found.iter().flatten().collect();
@@ -58,6 +59,43 @@ pub(crate) fn find(
         );
         let label = "there is no further object";
         report(Diagnostic::error("too-few-objects", message, last.of.span, label));
+    }
+    found
+}
+
+/// The fields of all objects. An object's field may have the type of another object in its name.
+pub(crate) struct Known<'n> {
+    names: &'n Names,
+    /// By their objects and paths, where the name is another than both together.
+    vars: HashMap<(&'n str, String), VarId>,
+    locks: HashMap<(&'n str, String), LockId>,
+}
+
+impl<'n> Known<'n> {
+    pub(crate) fn new(names: &'n Names) -> Known<'n> {
+        Known { names, vars: tagged(&names.vars), locks: tagged(&names.locks) }
+    }
+
+    fn var(&self, object: &'n str, path: &str) -> Option<VarId> {
+        let whole = self.names.vars.lookup(&format!("{object}.{path}"));
+        whole.or_else(|| self.vars.get(&(object, path.to_owned())).copied())
+    }
+
+    fn lock(&self, object: &'n str, path: &str) -> Option<LockId> {
+        let whole = self.names.locks.lookup(&format!("{object}.{path}"));
+        whole.or_else(|| self.locks.get(&(object, path.to_owned())).copied())
+    }
+}
+
+fn tagged<I: Id>(known: &Interner<I>) -> HashMap<(&str, String), I> {
+    let mut found = HashMap::new();
+    for (id, name) in known.iter().filter(|(_, name)| name.contains('{')) {
+        for field in FieldName::all(name) {
+            let path = field.path.into_owned();
+            if name[field.object.len()..].len() != path.len() + 1 {
+                found.insert((field.object, path), id);
+            }
+        }
     }
     found
 }
@@ -77,42 +115,44 @@ impl Search<'_> {
             return;
         }
         for (_, name) in known.iter() {
-            let object = match FieldName::of(name) {
-                Some(field) => {
-                    let is_it = FieldName::is_named(field.of, &self.param.of.name);
-                    (is_it && paths.contains(field.path)).then_some(field.object)
-                }
-                // The only object of a Java class has no number.
-                None => paths.iter().find_map(|path| {
-                    let object = name.strip_suffix(path)?.strip_suffix('.')?;
-                    FieldName::is_named(object, &self.param.of.name).then_some(object)
-                }),
+            let fields = FieldName::all(name);
+            let is_it = |field: &&FieldName<'_>| {
+                FieldName::is_named(field.of, &self.param.of.name) && paths.contains(&*field.path)
             };
-            if let Some(object) = object
-                && !self.known.contains(object)
-            {
-                self.known.insert(object.to_owned());
-                self.found.push(object.to_owned());
+            let numbered = fields.iter().filter(is_it).map(|field| field.object);
+            // The only object of a Java class has no number.
+            let only = paths.iter().filter(|_| fields.is_empty()).find_map(|path| {
+                let object = name.strip_suffix(path)?.strip_suffix('.')?;
+                FieldName::is_named(object, &self.param.of.name).then_some(object)
+            });
+            for object in numbered.chain(only) {
+                if !self.known.contains(object) {
+                    self.known.insert(object.to_owned());
+                    self.found.push(object.to_owned());
+                }
             }
         }
     }
 
     /// The objects that have all fields whose values are needed.
-    fn complete(self, names: &Names, report: &mut dyn FnMut(Diagnostic)) -> Vec<String> {
+    fn complete(
+        self,
+        names: &Names,
+        known: &Known<'_>,
+        report: &mut dyn FnMut(Diagnostic),
+    ) -> Vec<String> {
         let Search { param, own, mut found, .. } = self;
         let type_name = &param.of.name;
         let before = found.len();
         let lacks = |object: &str| {
             let needed = own.iter().filter(|field| field.entity == Entity::State);
-            let mut missing = needed
-                .filter(|field| names.vars.lookup(&format!("{object}.{}", field.path)).is_none());
+            let mut missing = needed.filter(|field| known.var(object, field.path).is_none());
             missing.next().copied()
         };
         let first_lack = found.iter().find_map(|object| lacks(object));
         found.retain(|object| lacks(object).is_none());
-        let is_lock = |object: &String, field: &FieldMention<'_>| {
-            names.locks.lookup(&format!("{object}.{}", field.path)).is_some()
-        };
+        let is_lock =
+            |object: &String, field: &FieldMention<'_>| known.lock(object, field.path).is_some();
         let mut locks = own.iter().filter(|field| field.entity == Entity::Lock);
         if found.is_empty() {
             report(absent(param, first_lack.or(own.first().copied()), names));
@@ -145,7 +185,7 @@ impl Search<'_> {
 fn absent(param: &ObjectParam, field: Option<&FieldMention<'_>>, names: &Names) -> Diagnostic {
     let meant = &param.of.name;
     let (mut types, mut paths) = (Vec::new(), Vec::new());
-    for field in names.vars.iter().filter_map(|(_, name)| FieldName::of(name)) {
+    for field in names.vars.iter().flat_map(|(_, name)| FieldName::all(name)) {
         if field.of != "heap" && !types.contains(&field.of) && types.len() < 1_000 {
             types.push(field.of);
         }
@@ -154,6 +194,7 @@ fn absent(param: &ObjectParam, field: Option<&FieldMention<'_>>, names: &Names) 
             paths.push(field.path);
         }
     }
+    let paths: Vec<&str> = paths.iter().map(|path| &**path).collect();
     if let (Some(field), false) = (field, paths.is_empty()) {
         let message =
             format!("no object of the type `{meant}` has a field `{}` in the trace", field.path);
@@ -168,14 +209,16 @@ fn absent(param: &ObjectParam, field: Option<&FieldMention<'_>>, names: &Names) 
     let last = |of: &&str| {
         of.rsplit(['.', ':', '$']).next().is_some_and(|l| nearest(meant, [l]).is_some())
     };
-    error.help(match nearest(meant, types.iter().copied()).or(types.iter().copied().find(|of| last(of))) {
-        Some(near) => format!("did you mean `{}`?", Visible(near)),
-        None if types.is_empty() => {
-            "the type of allocated memory is known if the line that allocates it declares a pointer to it"
-                .to_owned()
-        }
-        None => format!("there are objects of the types {}", list(&types)),
-    })
+    error.help(
+        match nearest(meant, types.iter().copied()).or(types.iter().copied().find(|of| last(of))) {
+            Some(near) => format!("did you mean `{}`?", Visible(near)),
+            None if types.is_empty() => {
+                "the type of an object is known from what accesses its fields: compile with -g"
+                    .to_owned()
+            }
+            None => format!("there are objects of the types {}", list(&types)),
+        },
+    )
 }
 
 fn list(names: &[&str]) -> String {
@@ -205,6 +248,7 @@ pub fn expand(spec: &Spec, resolved: &Resolved, names: &Names, most: usize) -> E
         origins: Vec::new(),
         left_out: 0,
     };
+    let known = Known::new(names);
     for (origin, property) in spec.properties.iter().enumerate() {
         if property.objects.is_empty() {
             expanded.spec.properties.push(property.clone());
@@ -232,7 +276,7 @@ pub fn expand(spec: &Spec, resolved: &Resolved, names: &Names, most: usize) -> E
                 break;
             }
             if is_distinct {
-                expanded.add(property, &objects, names);
+                expanded.add(property, &objects, &known);
                 expanded.origins.push(origin);
             }
             // The next choice; the last parameter changes fastest.
@@ -248,18 +292,19 @@ pub fn expand(spec: &Spec, resolved: &Resolved, names: &Names, most: usize) -> E
 
 impl Expanded {
     /// Adds a property about these objects.
-    fn add(&mut self, property: &Property, objects: &[&str], names: &Names) {
+    fn add(&mut self, property: &Property, objects: &[&str], known: &Known<'_>) {
         let mut of = property.clone();
         let params = std::mem::take(&mut of.objects);
-        of.name.name = format!("{}({})", of.name.name, objects.join(", "));
+        let plain: Vec<_> = objects.iter().map(|object| plain_name(object)).collect();
+        of.name.name = format!("{}({})", of.name.name, plain.join(", "));
         let resolved = &mut self.resolved;
         let mut rename = |name: &mut String, is_lock: bool| {
             let Some((object, path)) = field_of(name, &params) else { return };
             let full = format!("{}.{path}", objects[object]);
             if is_lock {
-                let lock = names.locks.lookup(&full);
+                let lock = known.lock(objects[object], path);
                 resolved.locks.extend(lock.map(|lock| (full.clone(), vec![lock])));
-            } else if let Some(var) = names.vars.lookup(&full) {
+            } else if let Some(var) = known.var(objects[object], path) {
                 resolved.vars.insert(full.clone(), var);
                 resolved.fields.insert(var);
             }

@@ -5,10 +5,11 @@
 //! one of `.` `:` `/`: `landing` matches `file.c:landing`. A variable must match only one name; a
 //! method, lock or thread may match several, and then denotes any of them.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use foresee_support::nearest::{distance, nearest, tolerance};
-use foresee_trace::{Id, Interner, LockId, Names, SymId, ThreadId, VarId, Visible};
+use foresee_trace::{Id, Interner, LockId, Names, SymId, ThreadId, VarId, Visible, plain_name};
 
 use crate::ast::Spec;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -112,7 +113,11 @@ impl<'a> Resolver<'a> {
             // One pass over the trace's names, of which there may be millions.
             let lengths: HashSet<usize> = open.keys().map(|name| name.len()).collect();
             for (id, name) in known.iter() {
-                for ending in endings(name).filter(|e| lengths.contains(&e.len())) {
+                // The types of objects in it are not a part of the name that the program has for it.
+                let plain = plain_name(name);
+                let whole = matches!(plain, Cow::Owned(_)).then_some(&*plain);
+                let shorter = whole.into_iter().chain(endings(&plain));
+                for ending in shorter.filter(|e| lengths.contains(&e.len())) {
                     if let Some(ids) = open.get_mut(ending) {
                         ids.push(id);
                     }

@@ -57,7 +57,9 @@ pub use ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId, entry};
 pub use input::{GrowingTrace, TraceInput};
 pub use location::Location;
 pub use lock_edge::LockEdge;
-pub use names::{EXTERNAL, FieldName, HEAP_FREE, Interner, Names, TooManyNames, object_of};
+pub use names::{
+    EXTERNAL, FieldName, HEAP_FREE, Interner, Names, TooManyNames, object_of, plain_name,
+};
 pub use site::{Fork, HeldLock, Role, Site, SiteThread, Target, calls, location};
 pub use source::{Batch, EventSink, EventSource, FileOrder, Remarks};
 pub use stacks::{CallStacks, StackId};

@@ -1,5 +1,6 @@
 //! Interned names: each name is stored once and referred to by number.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -191,11 +192,19 @@ pub fn object_of(variable: &str) -> &str {
             b'(' => depth += 1,
             b')' => depth = depth.saturating_sub(1),
             b'+' | b'.' | b'[' if depth == 0 => return &variable[..i],
+            b'{' if depth == 0 && begins_type(variable, i) => return &variable[..i],
             b'-' if depth == 0 && variable[i..].starts_with("->") => return &variable[..i],
             _ => {}
         }
     }
     variable
+}
+
+/// Whether a brace in a variable's name begins the type of an object. Compilers name functions without names in braces, too,
+/// behind two colons.
+fn begins_type(variable: &str, brace: usize) -> bool {
+    let before = brace.checked_sub(1).map(|i| variable.as_bytes()[i]);
+    before.is_some_and(|c| !matches!(c, b':' | b'{')) && !variable[brace..].starts_with("{{")
 }
 
 /// The event with which the capture records that a block of memory is freed; its argument is the
@@ -205,21 +214,59 @@ pub const HEAP_FREE: &str = "heap_free";
 /// The thread that performs the writes of code that was not captured.
 pub const EXTERNAL: &str = "external";
 
-/// A field of an object whose type is known: `account(bank.c:9(open))#2.balance`, or `bank.Account#2.balance`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The name of a variable without the types of the objects that it is a field of: `fleet[1].pos.y` for
+/// `fleet[1]{ship}.pos.y`.
+pub fn plain_name(variable: &str) -> Cow<'_, str> {
+    if !variable.contains('{') {
+        return Cow::Borrowed(variable);
+    }
+    let mut plain = String::with_capacity(variable.len());
+    let (mut depth, mut is_type) = (0u32, false);
+    for (i, c) in variable.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match c {
+            '{' if depth == 0 && begins_type(variable, i) => is_type = true,
+            '}' if depth == 0 && is_type => is_type = false,
+            c if !is_type => plain.push(c),
+            _ => {}
+        }
+    }
+    Cow::Owned(plain)
+}
+
+/// A field of an object whose type is known: `account(bank.c:9(open))#2.balance`, `bank.Account#2.balance`, or
+/// `fleet[1]{ship}.pos.y`, where the type of an object stands in braces behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldName<'n> {
-    /// The object, with its number; of an array of objects, one element.
+    /// The object, with its number or its type; of an array of objects, one element.
     pub object: &'n str,
     /// Its type; `heap` if it is not known.
     pub of: &'n str,
     /// The way from the object to the variable: `balance`.
-    pub path: &'n str,
+    pub path: Cow<'n, str>,
 }
 
 impl<'n> FieldName<'n> {
-    /// The parts of a variable's name, if it is a field of a numbered object.
-    pub fn of(variable: &'n str) -> Option<FieldName<'n>> {
-        let (mut depth, mut of) = (0u32, None);
+    /// All objects that a variable is a field of, by its name: an object may be a part of another. The outermost comes
+    /// first.
+    pub fn all(variable: &'n str) -> Vec<FieldName<'n>> {
+        let mut found = Vec::new();
+        let mut add = |end: usize, of: &'n str| {
+            let rest = plain_name(&variable[end..]);
+            let path = match rest {
+                Cow::Borrowed(rest) => rest.strip_prefix('.').map(Cow::Borrowed),
+                Cow::Owned(rest) => rest.strip_prefix('.').map(|path| Cow::Owned(path.to_owned())),
+            };
+            if let Some(path) = path.filter(|path| !path.is_empty()) {
+                found.push(FieldName { object: &variable[..end], of, path });
+            }
+        };
+        let (mut depth, mut of, mut is_numbered) = (0u32, None, false);
+        let mut tag = None;
         for (i, c) in variable.bytes().enumerate() {
             match c {
                 b'(' => {
@@ -227,7 +274,14 @@ impl<'n> FieldName<'n> {
                     depth += 1;
                 }
                 b')' => depth = depth.saturating_sub(1),
-                b'#' if depth == 0 => {
+                b'{' if depth == 0 && begins_type(variable, i) => tag = Some(i + 1),
+                b'}' if depth == 0 => {
+                    if let Some(from) = tag.take() {
+                        add(i + 1, &variable[from..i]);
+                    }
+                }
+                b'#' if depth == 0 && !is_numbered => {
+                    is_numbered = true;
                     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
                     let number = digits(&variable[i + 1..]);
                     let mut end = i + 1 + number;
@@ -239,15 +293,14 @@ impl<'n> FieldName<'n> {
                     {
                         end += count + 2;
                     }
-                    let path = variable[end..].strip_prefix('.')?;
-                    let is_whole = number > 0 && !path.is_empty();
-                    let (object, of) = (&variable[..end], &variable[..of.unwrap_or(i)]);
-                    return is_whole.then_some(FieldName { object, of, path });
+                    if number > 0 {
+                        add(end, &variable[..of.unwrap_or(i)]);
+                    }
                 }
                 _ => {}
             }
         }
-        None
+        found
     }
 
     /// Whether a type is the one that is meant: by its name, or by the end of it after `.` or `:`.
@@ -302,20 +355,50 @@ mod tests {
         assert_eq!(object_of("account(list.c:7(make))#2.n"), "account(list.c:7(make))#2");
         assert_eq!(object_of("heap(list.c:7)#2.next"), "heap(list.c:7)#2");
         assert_eq!(object_of("a[3].x"), "a");
+        assert_eq!(object_of("Car(a.cc:7)#2{Part}.x"), "Car(a.cc:7)#2");
+        assert_eq!(object_of("main::{{closure}}::x"), "main::{{closure}}::x");
         assert_eq!(object_of("p->next"), "p");
         assert_eq!(object_of("count-down"), "count-down");
     }
 
     #[test]
     fn fields_belong_to_numbered_objects() {
-        let field = |name| FieldName::of(name).map(|f| (f.object, f.of, f.path));
+        let fields = |name| -> Vec<(&str, &str, String)> {
+            let all = FieldName::all(name).into_iter();
+            all.map(|f| (f.object, f.of, f.path.into_owned())).collect()
+        };
+        let field = |name| fields(name).pop();
         let native = "account(bank.c:9(open))#2.pos.y";
-        assert_eq!(field(native), Some(("account(bank.c:9(open))#2", "account", "pos.y")));
+        assert_eq!(
+            field(native),
+            Some(("account(bank.c:9(open))#2", "account", "pos.y".to_owned()))
+        );
         let element = "account(bank.c:9)#1[30].balance";
-        assert_eq!(field(element), Some(("account(bank.c:9)#1[30]", "account", "balance")));
+        assert_eq!(
+            field(element),
+            Some(("account(bank.c:9)#1[30]", "account", "balance".to_owned()))
+        );
         let java = "bank.Account#12.balance";
-        assert_eq!(field(java), Some(("bank.Account#12", "bank.Account", "balance")));
+        assert_eq!(field(java), Some(("bank.Account#12", "bank.Account", "balance".to_owned())));
+        let global = "main.c:fleet[1]{ship}.pos.y";
+        assert_eq!(field(global), Some(("main.c:fleet[1]{ship}", "ship", "pos.y".to_owned())));
+        let nested = "bank(bank.c:9{x})#2.list[3]{vip}{account}.balance";
+        assert_eq!(
+            fields(nested),
+            [
+                ("bank(bank.c:9{x})#2", "bank", "list[3].balance".to_owned()),
+                ("bank(bank.c:9{x})#2.list[3]{vip}", "vip", "balance".to_owned()),
+                ("bank(bank.c:9{x})#2.list[3]{vip}{account}", "account", "balance".to_owned()),
+            ]
+        );
+        assert_eq!(plain_name(nested), "bank(bank.c:9{x})#2.list[3].balance");
+        for other in ["a.b", "main::{{closure}}::x", "main::{lambda()#1}::x", "{a}"] {
+            assert_eq!(plain_name(other), other);
+        }
         for other in [
+            "a{b}",
+            "a{b.c",
+            "a}.b",
             "bank.Account.balance",
             "heap(a.c:1)#1+8",
             "x#.y",

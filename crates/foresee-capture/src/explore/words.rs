@@ -21,7 +21,7 @@ use super::Ran;
 use crate::naming::without_innards;
 use crate::private::Keep;
 use crate::store::{LogConversion, LogTrace};
-use crate::symbols::{Scalar, Variable};
+use crate::symbols::{Scalar, Tags, Variable};
 
 /// The memory for the conversion of one run's log.
 const MEMORY: usize = 1 << 30;
@@ -175,7 +175,7 @@ impl Hearing {
             heard.variables.push((name.clone(), at, variable.scalar, initial));
         }
         for &(spot, address) in run.locks {
-            let (name, is_known) = match run.symbols.object(address, 4) {
+            let (name, is_known) = match run.symbols.object(address, 4, Tags::default()) {
                 Some(part) => (without_innards(&part.name).to_owned(), true),
                 None => (format!("memory({address:#x})"), false),
             };

@@ -136,13 +136,11 @@ impl Stack {
             return None;
         }
         self.is_unknown = false;
-        let (mut returned, from) = match tag {
-            Tag::Call => {
-                let call = format::Call::decode(record.value, record.pc);
-                (call.returned, call.from)
-            }
-            Tag::CallFrom => (record.value, record.address),
-            _ => (record.value, 0),
+        let mut returned = returned(record, tag).unwrap_or(0);
+        let from = match tag {
+            Tag::Call => format::Call::decode(record.value, record.pc).from,
+            Tag::CallFrom => record.address,
+            _ => 0,
         };
         let shallow = returned.min(u64::from(self.deeper));
         self.deeper -= shallow as u32;
@@ -161,6 +159,15 @@ impl Stack {
             Some(node) if self.deeper == 0 => self.node = node,
             _ => self.deeper = self.deeper.saturating_add(1),
         }
+    }
+}
+
+/// From how many functions a thread has returned, if that is known.
+pub(super) fn returned(record: &Record<'_>, tag: Tag) -> Option<u64> {
+    match tag {
+        Tag::StackUnknown => None,
+        Tag::Call => Some(format::Call::decode(record.value, record.pc).returned),
+        _ => Some(record.value),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Module;
+use crate::objects::Seen;
 use crate::symbols::Scalar;
 
 /// A place in the program's code: a return address, so look up the byte before it.
@@ -53,6 +54,21 @@ pub trait Names {
     /// number, so that blocks counted by it never share a name.
     fn site(&mut self, site: Pc) -> u64 {
         site.address
+    }
+
+    /// Whether accesses and calls are wanted.
+    fn is_watching(&self) -> bool {
+        false
+    }
+
+    /// A thread has returned from some functions, which are not known if none, and has possibly called another.
+    fn called(&mut self, thread: u32, returned: Option<u64>, is_call: bool) {
+        let _ = (thread, returned, is_call);
+    }
+
+    /// An access.
+    fn sees(&mut self, seen: &Seen<'_>) {
+        let _ = seen;
     }
 
     /// Adds the name of a block of allocated memory, which is a prefix of the names of its

@@ -24,6 +24,7 @@ use super::records::{LEAST_SKIPPED, Record, Records, Skip, What};
 use super::rereads::Rereads;
 use super::unseen::{Data, Hidden, History, Plan, Stacks};
 use super::{End, Held, Log, LogError, PENDING};
+use crate::objects::Seen;
 
 /// Freed blocks up to this size stay libc's, which hands them out again by functions that are
 /// recorded. Larger ones may go back to the kernel, and come again as anything.
@@ -1606,6 +1607,22 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(())
     }
 
+    /// Shows an access to what names things.
+    fn show(&mut self, record: &Record<'_>) {
+        let is_about_memory = match record.what {
+            What::Access(..) => true,
+            What::Sync(tag) => matches!(tag, Tag::Acquire | Tag::Release),
+            What::Skipped(_) => false,
+        };
+        if is_about_memory {
+            let Record { thread, pc, address, .. } = *record;
+            let block = block_at(&self.blocks, address);
+            let stack_of = self.stacks.of(address);
+            let seen = Seen { thread, pc, address, block: block.as_ref(), stack_of };
+            self.naming.sees(&seen);
+        }
+    }
+
     fn symbol(&mut self, name: &[u8]) -> Result<SymId> {
         self.names.syms.intern(&String::from_utf8_lossy(name)).map_err(too_many)
     }
@@ -1849,9 +1866,17 @@ impl<N: Names> EventSource for LogSource<'_, N> {
                     && calls::is_about(tag)
                 {
                     self.calls.follow(&record, tag, &self.log.calls);
+                    if self.naming.is_watching() {
+                        let returned = calls::returned(&record, tag);
+                        let is_call = matches!(tag, Tag::Call | Tag::CallFrom);
+                        self.naming.called(record.thread, returned, is_call);
+                    }
                     let one = Skip::of_call(&record);
                     self.called(one, &records);
                     continue;
+                }
+                if self.naming.is_watching() {
+                    self.show(&record);
                 }
                 let left_out = self.leaves_out(&record);
                 if left_out != LeftOut::No && self.prior.is_none() && self.log.delayed.is_empty() {

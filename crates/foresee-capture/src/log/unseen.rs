@@ -349,6 +349,11 @@ impl Stacks {
         self.stacks.get_mut(self.latest)
     }
 
+    /// The thread on whose stack an address is.
+    pub(super) fn of(&mut self, address: u64) -> Option<u32> {
+        self.find(address).map(|stack| stack.thread)
+    }
+
     /// Finds the stack that an address lies in, or the gap.
     #[cold]
     fn search(&mut self, address: u64) -> bool {

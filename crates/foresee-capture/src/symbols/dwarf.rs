@@ -121,6 +121,21 @@ impl Dwarf {
         Some(path.rsplit('/').next().unwrap_or(&path).to_owned())
     }
 
+    /// The code of a function or block: where its parts begin and end.
+    pub(super) fn code(&self, unit: usize, entry: &Entry) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        let Ok(mut ranges) = self.sections.die_ranges(&self.units[unit], entry) else {
+            return found;
+        };
+        while let Ok(Some(range)) = ranges.next() {
+            // Linkers leave zero or a tombstone for what they threw away.
+            if range.begin != 0 && range.begin < range.end {
+                found.push((range.begin, range.end));
+            }
+        }
+        found
+    }
+
     /// The address a variable has in the file, if it always is at that one.
     pub(super) fn fixed_address(&self, unit: usize, entry: &Entry) -> Option<u64> {
         let unit = &self.units[unit];

@@ -3,9 +3,12 @@
 //! `[file.c:]name` and then fields and elements: `ctl.valve.open`, `fleet[1].pos.y`. A name may
 //! leave out namespaces and the function of a static local, a file may leave out folders.
 
-use foresee_support::nearest::likeness;
+use std::collections::HashSet;
 
-use super::objects::{Entry, is_suffix};
+use foresee_support::nearest::likeness;
+use foresee_trace::FieldName;
+
+use super::objects::{Entry, Tags, is_suffix};
 use super::scalar::{Kind, Scalar};
 use super::types::{Shape, TypeId};
 use super::{Image, Symbols};
@@ -98,6 +101,31 @@ impl Symbols {
         self.locate(name).map_err(|reason| Unmatched { name: name.to_owned(), reason })
     }
 
+    /// The fields of all objects of some types among the variables of static lifetime, for each type the fields that
+    /// are wanted; at most so many.
+    pub fn fields_of(&self, types: &[(&str, Vec<&str>)], most: usize) -> Vec<(String, Variable)> {
+        let names: Vec<String> = types.iter().map(|(of, _)| (*of).to_owned()).collect();
+        let mut search = FieldSearch { types, tags: Tags::new(&names), most, found: Vec::new() };
+        for loaded in &self.modules {
+            let Some(image) = loaded.image() else { continue };
+            for global in image.globals.iter().filter(|g| !g.file.is_empty()) {
+                if let Some(ty) = global.ty {
+                    search.look(image, ty, global.address.wrapping_add(loaded.module.bias), 0);
+                }
+            }
+        }
+        // Several specifications may ask for the same.
+        let mut seen = HashSet::new();
+        search.found.retain(|it| seen.insert((it.address, it.scalar.size)));
+        let tags = search.tags;
+        let named = search.found.into_iter().filter_map(|mut variable| {
+            let part = self.object(variable.address, variable.scalar.size, tags)?;
+            variable.name = part.name.clone();
+            Some((part.name, variable))
+        });
+        named.collect()
+    }
+
     fn locate(&self, name: &str) -> Result<Variable, NameError> {
         let (file, path) = split_file(name);
         let (base, steps) = split_path(path).ok_or(NameError::Syntax)?;
@@ -152,6 +180,50 @@ impl Symbols {
         let index = self.index.borrow();
         let names = index.by_name.iter().filter(|(_, l)| !self.global(l[0]).file.is_empty());
         nearest(base, names.map(|(name, _)| name.as_str()))
+    }
+}
+
+/// A search for fields of objects.
+struct FieldSearch<'a> {
+    types: &'a [(&'a str, Vec<&'a str>)],
+    tags: Tags<'a>,
+    most: usize,
+    found: Vec<Variable>,
+}
+
+impl FieldSearch<'_> {
+    /// Looks for objects in what is at an address.
+    fn look(&mut self, image: &Image, ty: TypeId, address: u64, depth: usize) {
+        if self.found.len() >= self.most || !self.tags.are_in(&image.types, ty, depth) {
+            return;
+        }
+        match &image.types.get(ty).shape {
+            Shape::Record { fields, .. } => {
+                let name = self.tags.name(&image.types, ty);
+                let meant =
+                    |(of, _): &&(&str, _)| name.is_some_and(|name| FieldName::is_named(name, of));
+                for path in self.types.iter().filter(meant).flat_map(|(_, paths)| paths) {
+                    let whole = format!("x.{path}");
+                    let steps = split_path(&whole).map(|(_, steps)| steps).unwrap_or_default();
+                    let found = walk(image, ty, String::new(), address, &steps);
+                    self.found.extend(found);
+                }
+                for field in fields {
+                    self.look(image, field.ty, address.wrapping_add(field.offset), depth + 1);
+                }
+            }
+            Shape::Array { element, count } => {
+                let stride = image.types.get(*element).size;
+                for index in 0..*count {
+                    if self.found.len() >= self.most {
+                        break;
+                    }
+                    let at = address.wrapping_add(index.wrapping_mul(stride));
+                    self.look(image, *element, at, depth + 1);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
@@ -211,7 +283,7 @@ fn walk(
     let mut ty = ty;
     for step in steps {
         match (step, &image.types.get(ty).shape) {
-            (_, Shape::Pointer) => return Err(NameError::Pointer(name)),
+            (_, Shape::Pointer(_)) => return Err(NameError::Pointer(name)),
             (Step::Element(index), Shape::Array { element, count }) => {
                 if index >= count {
                     return Err(NameError::NoElement { within: name, count: *count });
@@ -244,7 +316,7 @@ fn walk(
         let it = image.types.get(ty);
         let scalar = match &it.shape {
             Shape::Scalar(scalar) if scalar.kind != Kind::Bytes => *scalar,
-            Shape::Pointer => Scalar::new(Kind::Pointer, it.size),
+            Shape::Pointer(_) => Scalar::new(Kind::Pointer, it.size),
             Shape::Record { fields, .. } if only(image, ty).is_some() => {
                 ty = only(image, ty).unwrap_or(fields[0].ty);
                 continue;

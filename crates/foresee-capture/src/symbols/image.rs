@@ -1,17 +1,19 @@
 //! One ELF file: its variables, functions and places, at the addresses the file gives them.
 
 use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use gimli::Reader as _;
-use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolKind};
 
 use crate::assembler::{self, Notes};
 use crate::summary::is_system;
 
 use super::demangle::demangle;
 use super::dwarf::{Dwarf, Reader};
+use super::flow::Flows;
 use super::globals::{Coverage, Global, collect};
 use super::heap::Pointers;
 use super::types::Types;
@@ -30,6 +32,11 @@ pub(super) struct Image {
     pub(super) pointers: Pointers,
     /// The types that pointers point to, as far as they were asked for.
     pub(super) pointed: RefCell<Types>,
+    /// What instructions access, as far as it was asked for.
+    pub(super) flows: RefCell<Flows>,
+    /// The names of the functions of other files, by where their addresses are.
+    imports: OnceCell<HashMap<u64, String>>,
+    pub(super) is_system: bool,
     /// The debugging information; not that of system libraries.
     pub(super) dwarf: Option<Dwarf>,
     /// Lines are read when the first is asked for.
@@ -101,7 +108,8 @@ impl Image {
         let notes = file.section_by_name(assembler::SECTION).and_then(|s| s.data().ok());
         let mut notes = Notes::read(notes.unwrap_or_default());
         notes.doubts.iter_mut().for_each(|(function, _)| *function = demangle(function));
-        let (pointed, lines) = (RefCell::default(), OnceCell::new());
+        let (pointed, flows) = (RefCell::default(), RefCell::default());
+        let (lines, imports) = (OnceCell::new(), OnceCell::new());
         Ok(Image {
             globals,
             types,
@@ -109,6 +117,9 @@ impl Image {
             notes,
             pointers,
             pointed,
+            flows,
+            imports,
+            is_system: is_system(path),
             dwarf,
             lines,
             functions,
@@ -209,6 +220,54 @@ impl Image {
     pub(super) fn functions_like(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<(u64, u64)> {
         let wanted = self.functions.iter().filter(|(_, _, linked)| is_wanted(&demangle(linked)));
         wanted.map(|(start, end, _)| (*start, end - start)).collect()
+    }
+
+    /// Where the function begins and ends that an instruction belongs to.
+    pub(super) fn function_around(&self, address: u64) -> Option<(u64, u64)> {
+        let after = self.functions.partition_point(|f| f.0 <= address);
+        let &(start, end, _) = self.functions.get(after.checked_sub(1)?)?;
+        (address < end).then_some((start, end))
+    }
+
+    /// The machine code from one address to another.
+    pub(super) fn code(&self, start: u64, end: u64) -> Option<Vec<u8>> {
+        let file = object::File::parse(&*self.bytes).ok()?;
+        let size = end.checked_sub(start)?;
+        let mut sections = file.sections();
+        let code = sections.find_map(|section| section.data_range(start, size).ok().flatten())?;
+        Some(code.to_vec())
+    }
+
+    /// The name of the function that a call goes to, possibly by way of the linker's table.
+    pub(super) fn callee(&self, target: u64) -> Option<String> {
+        let at = self.functions.binary_search_by_key(&target, |f| f.0);
+        if let Ok(at) = at {
+            return Some(self.functions[at].2.clone());
+        }
+        // `endbr64`, then `jmp *address(%rip)` with or without `bnd`.
+        let stub = self.code(target, target.checked_add(16)?)?;
+        let jump = stub.windows(2).position(|bytes| bytes == [0xff, 0x25]).filter(|at| *at <= 5)?;
+        let offset = i32::from_le_bytes(stub.get(jump + 2..jump + 6)?.try_into().ok()?);
+        let next = target.wrapping_add(jump as u64 + 6);
+        self.imported(next.wrapping_add_signed(i64::from(offset)))
+    }
+
+    /// The name of the function of another file whose address is in a place.
+    pub(super) fn imported(&self, place: u64) -> Option<String> {
+        let imports = self.imports.get_or_init(|| {
+            let Ok(file) = object::File::parse(&*self.bytes) else { return HashMap::new() };
+            let table = file.dynamic_symbol_table();
+            let name = |relocation: &object::Relocation| {
+                let object::RelocationTarget::Symbol(index) = relocation.target() else {
+                    return None;
+                };
+                let symbol = table.as_ref()?.symbol_by_index(index).ok()?;
+                Some(symbol.name().ok()?.to_owned())
+            };
+            let all = file.dynamic_relocations().into_iter().flatten();
+            all.filter_map(|(at, relocation)| Some((at, name(&relocation)?))).collect()
+        });
+        imports.get(&place).cloned()
     }
 
     fn function(&self, address: u64) -> Option<&str> {

@@ -10,9 +10,11 @@
 mod demangle;
 mod dwarf;
 mod find;
+mod flow;
 mod globals;
 mod heap;
 mod image;
+mod locals;
 mod objects;
 mod scalar;
 mod types;
@@ -26,8 +28,8 @@ use image::Image;
 
 pub use find::{NameError, Unmatched, Variable};
 pub use globals::Coverage;
-pub use heap::Content;
-pub use objects::{Leaf, Part};
+pub use heap::{Access, Content, Relation};
+pub use objects::{Leaf, Part, Tags};
 pub use scalar::{Kind, Scalar};
 
 /// An ELF file and where a process had loaded it.

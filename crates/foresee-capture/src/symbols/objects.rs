@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
+use foresee_trace::FieldName;
+
 use super::Symbols;
 use super::globals::Global;
+use super::heap::is_plain;
 use super::image::Image;
 use super::scalar::{Kind, Scalar};
 use super::types::{Shape, TypeId, Types};
@@ -34,10 +37,60 @@ pub(super) struct Entry {
     pub(super) global: usize,
 }
 
+/// Types of objects that a specification is about. In the names of variables, their names stand in braces behind the
+/// objects: `fleet[1]{ship}.pos.y`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tags<'t> {
+    types: &'t [String],
+    /// Whether the next record is not tagged.
+    is_within: bool,
+}
+
+impl<'t> Tags<'t> {
+    /// Tags for these types, as the specification names them.
+    pub fn new(types: &'t [String]) -> Tags<'t> {
+        Tags { types, is_within: false }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+
+    /// The same for all that is in an object, but not for the object itself.
+    pub(super) fn within(self) -> Tags<'t> {
+        Tags { is_within: true, ..self }
+    }
+
+    /// The name of a record that is to be tagged.
+    pub(super) fn name<'n>(&self, types: &'n Types, record: TypeId) -> Option<&'n str> {
+        if self.types.is_empty() {
+            return None;
+        }
+        let name = types.record_name(record).filter(|name| is_plain(name))?;
+        self.types.iter().any(|meant| FieldName::is_named(name, meant)).then_some(name)
+    }
+
+    /// Whether a type, or a part of it, is one of them.
+    pub(super) fn are_in(&self, types: &Types, ty: TypeId, depth: usize) -> bool {
+        if depth > 64 {
+            return false;
+        }
+        match &types.get(ty).shape {
+            Shape::Record { fields, .. } => {
+                self.name(types, ty).is_some()
+                    || fields.iter().any(|field| self.are_in(types, field.ty, depth + 1))
+            }
+            Shape::Array { element, .. } => self.are_in(types, *element, depth + 1),
+            _ => false,
+        }
+    }
+}
+
 impl Symbols {
     /// The name of `size` bytes at `address`, if they belong to a variable of static lifetime.
     /// Different stretches have different names.
-    pub fn object(&self, address: u64, size: u64) -> Option<Part> {
+    pub fn object(&self, address: u64, size: u64, tags: Tags<'_>) -> Option<Part> {
         let module = self.modules.iter().position(|m| m.module.range.contains(&address))?;
         let image = self.modules[module].image()?;
         let local = address.wrapping_sub(self.modules[module].module.bias);
@@ -46,7 +99,7 @@ impl Symbols {
         let (image, ty) = self.type_of(image, global);
         let offset = local - global.address;
         let scalar = match ty {
-            Some(ty) => descend(&image.types, ty, offset, size, &mut name),
+            Some(ty) => descend(&image.types, ty, (offset, size), &mut name, tags),
             None if offset == 0 && size == global.size => untyped(size),
             None => stretch(&mut name, offset, size),
         };
@@ -148,17 +201,17 @@ pub(super) fn is_suffix(suffix: &str, path: &str) -> bool {
 pub(super) fn descend(
     types: &Types,
     mut ty: TypeId,
-    mut offset: u64,
-    size: u64,
+    (mut offset, size): (u64, u64),
     name: &mut String,
+    mut tags: Tags<'_>,
 ) -> Scalar {
     loop {
         let it = types.get(ty);
         let whole = offset == 0 && size == it.size;
         match &it.shape {
             Shape::Scalar(scalar) if whole => return *scalar,
-            Shape::Pointer if whole => return Scalar::new(Kind::Pointer, size),
-            Shape::Scalar(_) | Shape::Pointer | Shape::Opaque => {
+            Shape::Pointer(_) if whole => return Scalar::new(Kind::Pointer, size),
+            Shape::Scalar(_) | Shape::Pointer(_) | Shape::Opaque => {
                 return if whole { untyped(size) } else { stretch(name, offset, size) };
             }
             Shape::Record { fields, .. } => {
@@ -169,13 +222,18 @@ pub(super) fn descend(
                 // The member of a union that fits exactly, if there is one.
                 let exact = |f: &&super::types::Field| {
                     let is_leaf =
-                        matches!(types.get(f.ty).shape, Shape::Scalar(_) | Shape::Pointer);
+                        matches!(types.get(f.ty).shape, Shape::Scalar(_) | Shape::Pointer(_));
                     is_leaf && f.offset == offset && types.get(f.ty).size == size
                 };
                 let found = fields.iter().find(exact).or_else(|| fields.iter().find(inside));
                 let Some(field) = found else {
                     return if whole { untyped(size) } else { stretch(name, offset, size) };
                 };
+                if !std::mem::take(&mut tags.is_within)
+                    && let Some(of) = tags.name(types, ty)
+                {
+                    name.extend(["{", of, "}"]);
+                }
                 if !field.name.is_empty() {
                     name.push('.');
                     name.push_str(&field.name);
@@ -265,7 +323,7 @@ pub(super) fn leaf_in(
     let scalar = |kind, size| matches!(size, 1 | 2 | 4 | 8).then_some((0, Scalar::new(kind, size)));
     match &it.shape {
         Shape::Scalar(s) => scalar(s.kind, s.size),
-        Shape::Pointer => scalar(Kind::Pointer, it.size),
+        Shape::Pointer(_) => scalar(Kind::Pointer, it.size),
         Shape::Opaque => None,
         Shape::Array { element, .. } => {
             let stride = types.get(*element).size;

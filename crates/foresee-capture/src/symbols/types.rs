@@ -21,7 +21,8 @@ pub(super) struct Type {
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
     Scalar(Scalar),
-    Pointer,
+    /// A pointer or reference, and what it points to.
+    Pointer(Option<Die>),
     /// A struct, union or class.
     Record {
         fields: Vec<Field>,
@@ -52,7 +53,9 @@ const DEEPEST: usize = 64;
 pub(super) struct Types {
     types: Vec<Type>,
     known: HashMap<Die, TypeId>,
-    /// What records that pointers point to are called.
+    /// Where each comes from, unless it is a part of another.
+    origins: HashMap<TypeId, Die>,
+    /// What records are called.
     records: HashMap<TypeId, String>,
 }
 
@@ -74,38 +77,101 @@ impl Types {
         unit: usize,
         entry: &Entry,
     ) -> Option<TypeId> {
-        let mut die = dwarf.follow(unit, &entry.attr_value(gimli::DW_AT_type)?)?;
-        for _ in 0..DEEPEST {
-            let entry = dwarf.entry(die)?;
-            let target = dwarf.follow(die.unit, &entry.attr_value(gimli::DW_AT_type)?)?;
-            match entry.tag() {
-                gimli::DW_TAG_pointer_type => {
-                    let id = self.load(dwarf, target, 0);
-                    if matches!(self.get(id).shape, Shape::Record { .. })
-                        && let Some(name) = record_name(dwarf, target)
-                    {
-                        self.records.insert(id, name);
-                    }
-                    return (self.get(id).size > 0).then_some(id);
+        let pointer = self.of(dwarf, unit, entry)?;
+        self.target(dwarf, pointer)
+    }
+
+    /// What a pointer or reference points to, if that has a known size.
+    pub(super) fn target(&mut self, dwarf: &Dwarf, pointer: TypeId) -> Option<TypeId> {
+        let Shape::Pointer(Some(target)) = self.get(pointer).shape else { return None };
+        let id = self.load(dwarf, target, 0);
+        (self.get(id).size > 0).then_some(id)
+    }
+
+    /// Where a type is described; none if it is only a part of another.
+    pub(super) fn origin(&self, id: TypeId) -> Option<Die> {
+        self.origins.get(&id).copied()
+    }
+
+    /// The name of a record.
+    pub(super) fn record_name(&self, id: TypeId) -> Option<&str> {
+        self.records.get(&id).map(String::as_str)
+    }
+
+    /// The scalar or pointer that begins at an offset in a type.
+    pub(super) fn part_at(&self, ty: TypeId, offset: u64, depth: usize) -> Option<TypeId> {
+        if depth > DEEPEST {
+            return None;
+        }
+        match &self.get(ty).shape {
+            Shape::Scalar(_) | Shape::Pointer(_) => (offset == 0).then_some(ty),
+            Shape::Opaque => None,
+            Shape::Array { element, .. } => {
+                let inner = offset.checked_rem(self.get(*element).size)?;
+                self.part_at(*element, inner, depth + 1)
+            }
+            Shape::Record { fields, is_union } => {
+                let inside =
+                    |f: &&Field| f.offset <= offset && offset - f.offset < self.get(f.ty).size;
+                let around = fields.iter().filter(inside);
+                // Of the members of a union, any may be meant.
+                if *is_union && around.clone().count() > 1 {
+                    return None;
                 }
-                gimli::DW_TAG_typedef
-                | gimli::DW_TAG_const_type
-                | gimli::DW_TAG_volatile_type
-                | gimli::DW_TAG_restrict_type => die = target,
+                // A base class without members has a byte that is also another member's.
+                around.into_iter().find_map(|f| self.part_at(f.ty, offset - f.offset, depth + 1))
+            }
+        }
+    }
+
+    /// The record that an offset in a type lies in, itself or an element, and the offset there.
+    pub(super) fn record_at(&self, mut ty: TypeId, mut offset: u64) -> Option<(TypeId, u64)> {
+        for _ in 0..DEEPEST {
+            match &self.get(ty).shape {
+                Shape::Record { .. } => return Some((ty, offset)),
+                Shape::Array { element, .. } => {
+                    offset = offset.checked_rem(self.get(*element).size)?;
+                    ty = *element;
+                }
                 _ => return None,
             }
         }
         None
     }
 
-    /// The name of a record that a pointer points to.
-    pub(super) fn record_name(&self, id: TypeId) -> Option<&str> {
-        self.records.get(&id).map(String::as_str)
+    /// The arrays in a type: where they begin and end, and what they are of. A last one without a length has no end.
+    pub(super) fn arrays(
+        &self,
+        ty: TypeId,
+        at: u64,
+        depth: usize,
+        found: &mut Vec<(u64, u64, TypeId)>,
+    ) {
+        let it = self.get(ty);
+        match &it.shape {
+            Shape::Array { element, count: 0 } => found.push((at, u64::MAX, *element)),
+            Shape::Array { element, .. } => found.push((at, at.saturating_add(it.size), *element)),
+            Shape::Record { fields, .. } if depth < DEEPEST => {
+                for field in fields {
+                    self.arrays(field.ty, at.saturating_add(field.offset), depth + 1, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a type of these is the same as one of others, for all one can see: by its name, and alike.
+    pub(super) fn is_same(&self, one: TypeId, others: &Types, other: TypeId) -> bool {
+        self.record_name(one) == others.record_name(other) && self.is_like(one, others, other)
     }
 
     /// Whether two types look alike: each unit describes shared types separately.
     pub(super) fn are_alike(&self, one: TypeId, other: TypeId) -> bool {
-        let (one, other) = (self.get(one), self.get(other));
+        self.is_like(one, self, other)
+    }
+
+    fn is_like(&self, one: TypeId, others: &Types, other: TypeId) -> bool {
+        let (one, other) = (self.get(one), others.get(other));
         let is_same = match (&one.shape, &other.shape) {
             (Shape::Scalar(one), Shape::Scalar(other)) => one == other,
             (Shape::Record { fields, .. }, Shape::Record { fields: others, .. }) => {
@@ -126,9 +192,15 @@ impl Types {
         // A placeholder for itself while it is being read, in case it contains itself.
         let id = self.add(Type { size: 0, shape: Shape::Opaque });
         self.known.insert(die, id);
+        self.origins.insert(id, die);
         if depth < DEEPEST
             && let Some(ty) = self.parse(dwarf, die, depth)
         {
+            if matches!(ty.shape, Shape::Record { .. })
+                && let Some(name) = record_name(dwarf, die)
+            {
+                self.records.insert(id, name);
+            }
             self.types[id.0 as usize] = ty;
         }
         id
@@ -168,7 +240,7 @@ impl Types {
             | gimli::DW_TAG_rvalue_reference_type
             | gimli::DW_TAG_unspecified_type => {
                 let width = u64::from(dwarf.units[die.unit].encoding().address_size);
-                Type { size: size.unwrap_or(width), shape: Shape::Pointer }
+                Type { size: size.unwrap_or(width), shape: Shape::Pointer(target) }
             }
             gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
                 let fields = self.fields(dwarf, die, depth);

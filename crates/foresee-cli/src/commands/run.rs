@@ -503,18 +503,30 @@ pub(crate) fn object_types(session: &Session) -> Vec<String> {
     types.map(|(of, _)| of.to_owned()).collect()
 }
 
+/// The most fields of objects of static lifetime that are looked at: more objects than are checked.
+const MOST_FIELDS: usize = 100_000;
+
 /// The variables of the specifications in a process, and an error for those it does not have.
 pub(crate) fn spec_vars(
     session: &Session,
     symbols: &Symbols,
 ) -> (Vec<(String, Variable)>, Option<specs::BadSpec>) {
     let (mut spec_vars, mut wrong) = (Vec::new(), None);
+    // Fields of objects have the type of the object in their names, also where they are named otherwise.
+    let types = session.specs().iter().flat_map(|source| foresee_spec::object_types(&source.spec));
+    spec_vars.extend(symbols.fields_of(&types.collect::<Vec<_>>(), MOST_FIELDS));
+    let of_objects = spec_vars.len();
     for source in session.specs() {
         let variables = foresee_spec::variables(&source.spec);
         let mut missing = Vec::new();
         for (name, _) in &variables {
             match symbols.find(name) {
-                Ok(variable) => spec_vars.push(((*name).to_owned(), variable)),
+                Ok(variable) => {
+                    let known = spec_vars[..of_objects].iter();
+                    let same = known.rev().find(|(_, it)| it.address == variable.address);
+                    let name = same.map_or((*name).to_owned(), |(tagged, _)| tagged.clone());
+                    spec_vars.push((name, variable));
+                }
                 Err(unmatched) => missing.push(unmatched),
             }
         }

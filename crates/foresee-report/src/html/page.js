@@ -57,10 +57,20 @@ function analyse(steps) {
       if (writes) { (reads[key] || []).forEach(from); lastWrite[key] = i; reads[key] = []; }
       if (op === "r" || op === "rmw") (reads[key] = reads[key] || []).push(i);
     } else if (kind === "lock") {
-      if (op === "acq" || op === "racq") { from(released[target]); taken[`${thread}\n${target}`] = i; }
+      if (op === "acq" || op === "racq") {
+        from(released[target]);
+        // Who had it before has released it, by a step that is not shown.
+        for (const [key, hold] of Object.entries(taken)) {
+          const [holder, lock] = key.split("\n");
+          if (lock !== target || holder === thread || (hold.shared && op === "racq")) continue;
+          locks.push({ thread: holder, lock, from: hold.since, to: lastOf[holder] });
+          delete taken[key];
+        }
+        taken[`${thread}\n${target}`] = { since: i, shared: op === "racq" };
+      }
       if (op === "rel" || op === "rrel") {
-        const since = taken[`${thread}\n${target}`];
-        locks.push({ thread, lock: target, from: since === undefined ? -1 : since, to: i });
+        const hold = taken[`${thread}\n${target}`];
+        locks.push({ thread, lock: target, from: hold === undefined ? -1 : hold.since, to: i });
         delete taken[`${thread}\n${target}`];
         released[target] = i;
       }
@@ -68,9 +78,9 @@ function analyse(steps) {
     else if (op === "join") from(lastOf[target]);
     lastOf[thread] = i;
   });
-  for (const [key, since] of Object.entries(taken)) {
+  for (const [key, hold] of Object.entries(taken)) {
     const [thread, lock] = key.split("\n");
-    locks.push({ thread, lock, from: since, to: steps.length });
+    locks.push({ thread, lock, from: hold.since, to: steps.length });
   }
   return { threads, edges, locks };
 }
@@ -196,8 +206,12 @@ class Player {
       const at = past.step.indexOf(")=");
       if (past.target.kind === "variable" && at >= 0) values[past.target.name] = past.step.slice(at + 2).split("->").pop();
       if (past.target.kind === "lock") {
-        const key = `${past.thread.name} holds ${past.target.name}`;
-        if (past.op.endsWith("acq")) held[key] = true; else delete held[key];
+        const key = `${past.thread.name} holds ${past.target.name}`, shared = past.op === "racq";
+        // Who had it before has released it, by a step that is not shown.
+        for (const [other, hold] of Object.entries(held)) {
+          if (past.op.endsWith("acq") && hold.lock === past.target.name && !(shared && hold.shared)) delete held[other];
+        }
+        if (past.op.endsWith("acq")) held[key] = { lock: past.target.name, shared }; else delete held[key];
       }
     }
     const rows = Object.entries(values).slice(0, 200).map(([name, value]) => make("tr", {}, make("td", { class: "mono" }, cut(name, 80)), make("td", { class: "mono" }, cut(value, 80))));
