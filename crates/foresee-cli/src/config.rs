@@ -43,8 +43,9 @@ impl Config {
         }
         if let Some(path) = &self.baseline {
             let name = path.display().to_string();
-            let text = whole_file::read(path, whole_file::BASELINE)
-                .map_err(|error| anyhow!("{error:#}; `foresee baseline update` writes a baseline"))?;
+            let text = whole_file::read(path, whole_file::BASELINE).map_err(|error| {
+                anyhow!("{error:#}; `foresee baseline update` writes a baseline")
+            })?;
             suppressions.read_baseline(&name, &text, today).map_err(|mistake| anyhow!(mistake))?;
         }
         Ok(suppressions)
