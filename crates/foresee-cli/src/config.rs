@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use foresee_predict::checks::{Day, Glob, Suppressions};
 
 use crate::args::ChecksArgs;
@@ -43,8 +43,9 @@ impl Config {
         }
         if let Some(path) = &self.baseline {
             let name = path.display().to_string();
-            let text = whole_file::read(path, whole_file::BASELINE)
-                .context("`foresee baseline update` writes a baseline")?;
+            let text = whole_file::read(path, whole_file::BASELINE).map_err(|error| {
+                anyhow!("{error:#}; `foresee baseline update` writes a baseline")
+            })?;
             suppressions.read_baseline(&name, &text, today).map_err(|mistake| anyhow!(mistake))?;
         }
         Ok(suppressions)

@@ -217,19 +217,25 @@ pub const EXTERNAL: &str = "external";
 /// The name of a variable without the types of the objects that it is a field of: `fleet[1].pos.y` for
 /// `fleet[1]{ship}.pos.y`.
 pub fn plain_name(variable: &str) -> Cow<'_, str> {
-    if !variable.contains('{') {
-        return Cow::Borrowed(variable);
+    plain_from(variable, 0)
+}
+
+/// The same for the rest of a name from a place outside brackets on.
+fn plain_from(variable: &str, from: usize) -> Cow<'_, str> {
+    let rest = &variable[from..];
+    if !rest.contains('{') {
+        return Cow::Borrowed(rest);
     }
-    let mut plain = String::with_capacity(variable.len());
+    let mut plain = String::with_capacity(rest.len());
     let (mut depth, mut is_type) = (0u32, false);
-    for (i, c) in variable.char_indices() {
+    for (i, c) in rest.char_indices() {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
         match c {
-            '{' if depth == 0 && begins_type(variable, i) => is_type = true,
+            '{' if depth == 0 && begins_type(variable, from + i) => is_type = true,
             '}' if depth == 0 && is_type => is_type = false,
             c if !is_type => plain.push(c),
             _ => {}
@@ -256,7 +262,7 @@ impl<'n> FieldName<'n> {
     pub fn all(variable: &'n str) -> Vec<FieldName<'n>> {
         let mut found = Vec::new();
         let mut add = |end: usize, of: &'n str| {
-            let rest = plain_name(&variable[end..]);
+            let rest = plain_from(variable, end);
             let path = match rest {
                 Cow::Borrowed(rest) => rest.strip_prefix('.').map(Cow::Borrowed),
                 Cow::Owned(rest) => rest.strip_prefix('.').map(|path| Cow::Owned(path.to_owned())),
