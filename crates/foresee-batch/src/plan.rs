@@ -1,8 +1,8 @@
 //! Traces and questions become jobs.
 //!
 //! The checks of a trace are one job, and each specification is one: what changes makes only its own jobs anew. Either can be
-//! split into parts, each with some of the checks or of the properties; and where there are more parts than checks, jobs that
-//! decide some of a check's candidates come before the one that answers.
+//! split into parts, each with some of the checks or of the properties; and where there are more parts than these, jobs that
+//! decide some of a check's candidates, or of a property's bindings, come before the one that answers.
 
 use std::collections::HashMap;
 use std::fs;
@@ -154,8 +154,7 @@ impl Plan {
             let read = [(source.name.as_str(), source.text.clone())];
             let one = session(settings, 1, &read, &with_specs, false)?;
             let has_regions = !one.atomics().is_empty();
-            let questions = one.built_in_questions()..one.questions();
-            specs.push((self.blobs.add_text(source), read, questions, has_regions));
+            specs.push((self.blobs.add_text(source), read, one, has_regions));
         }
         // Specifications that declare atomic regions ask for a check, which looks at all of them together.
         let declaring = || specs.iter().filter(|(.., has_regions)| *has_regions);
@@ -165,8 +164,10 @@ impl Plan {
         let blobs = declaring().map(|(blob, ..)| blob.clone()).collect();
         let all = 0..checks.built_in_questions();
         add(blobs, &alone, is_default, all, &|question| checks.has_candidates(question));
-        for (blob, _, questions, _) in &specs {
-            add(vec![blob.clone()], &with_specs, false, questions.clone(), &|_| false);
+        for (blob, _, one, _) in &specs {
+            let questions = one.built_in_questions()..one.questions();
+            let has_bindings = |question| one.has_candidates(question);
+            add(vec![blob.clone()], &with_specs, false, questions, &has_bindings);
         }
         Ok(jobs)
     }

@@ -125,6 +125,162 @@ fn any_number_of_parts_gives_the_answer_of_one_process() {
     assert_eq!(split, 22, "six checks, and eight properties of each specification");
 }
 
+/// Properties with parameters of every kind, each alone: what stands for variables are names of the generated traces.
+const BOUND: &[&str] = &[
+    "property seen(v): read(X, v) -> once write(Y, v)",
+    "property later(v): write(X, v) -> always !write(Y, v)",
+    "violation both(v): .* write(X, v) .* write(Y, v) .*",
+    "violation two(v, w): .* write(X, v) .* write(Y, w) .* read(X, v) .*",
+    "pattern pair(v): write(X, v) .. write(Y, v)",
+    "property least(v): write(X, v) -> (Y <= 1 since write(Y, v))",
+];
+
+/// The report of a batch of one question about one trace, in parts; and how many jobs decided something before it.
+fn in_parts(path: &Path, text: &str, settings: &Settings, parts: usize) -> (u32, Report) {
+    let source = SpecSource { name: "p.spec".to_owned(), text: text.to_owned() };
+    let group =
+        Questions { traces: vec![path.to_owned()], specs: vec![source], ..Questions::default() };
+    let plan = Plan::new(&[group], settings, parts).unwrap();
+    let results = tempfile::tempdir().unwrap();
+    let cache = Cache::open(results.path()).unwrap();
+    let queue = InProcess { cores: 2 };
+    let done = foresee_batch::run(&plan, Shard::ALL, &cache, &queue, &mut |_| ()).unwrap();
+    assert_eq!((done.progress.done, done.progress.failed), (done.progress.jobs, 0));
+    let split = plan.jobs.iter().map(|planned| planned.candidate_parts).sum();
+    (split, done.report)
+}
+
+/// The same, with every number of parts from 1 to 7; how many findings there were.
+fn assert_equal_in_parts(path: &Path, text: &str, settings: &Settings, what: &str) -> usize {
+    let (none, whole) = in_parts(path, text, settings, 1);
+    assert_eq!(none, 0);
+    for parts in 2..=7 {
+        let (split, together) = in_parts(path, text, settings, parts);
+        assert_eq!(split as usize, parts, "{what}");
+        assert_eq!(exit_status(&together), exit_status(&whole), "{what}, {parts} parts");
+        assert_eq!(
+            foresee_report::json::report(&together),
+            foresee_report::json::report(&whole),
+            "{what}, {parts} parts"
+        );
+    }
+    whole.findings.len()
+}
+
+#[test]
+fn bindings_in_parts_give_the_answer_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.std");
+    let (mut tried, mut found) = (0, 0);
+    for seed in seeds(30) {
+        let trace = random_trace(seed);
+        let mut names = trace.names.vars.iter().map(|(_, name)| name.to_owned());
+        let (Some(x), Some(y)) = (names.next(), names.next()) else { continue };
+        tried += 1;
+        store(&trace, &path);
+        let body = BOUND[seed as usize % BOUND.len()].replace('X', &x).replace('Y', &y);
+        let text = format!("init {x} = 0\ninit {y} = 0\n{body}\n");
+        let mut settings = settings();
+        // Some searches follow only a few cuts, and some may look at no more than a few states.
+        match seed % 5 {
+            0 => settings.limits.window = Some(2),
+            1 => settings.limits.states = Some(40),
+            _ => {}
+        }
+        found += assert_equal_in_parts(&path, &text, &settings, &format!("{seed}: {text}"));
+    }
+    assert!(tried > enough(12) && found > 0, "{tried} traces with {found} findings");
+}
+
+#[test]
+fn objects_in_parts_give_the_answer_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.std");
+    let mut found = 0;
+    for seed in seeds(6) {
+        // Two threads withdraw from and close several accounts, in any order.
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let mut text = String::new();
+        for account in 0..chance.usize(2..6) {
+            let of = format!("account(bank.c:3)#{}", account + 1);
+            text += &format!("T1|w({of}.balance)=5|a.c:1\nT1|w({of}.closed)=0|a.c:2\n");
+        }
+        text += "T1|fork(T2)|\n";
+        for _ in 0..chance.usize(4..14) {
+            let (thread, of) = (chance.usize(1..3), chance.usize(1..6));
+            let field = chance.choice(["balance", "closed"]).unwrap();
+            let value = chance.i32(-1..3);
+            text += &format!("T{thread}|w(account(bank.c:3)#{of}.{field})={value}|a.c:{of}\n");
+        }
+        fs::write(&path, text).unwrap();
+        for text in [
+            "property open(a: account): a.closed == 1 -> once (a.balance == 0)\n",
+            "property pay(a: account): a.balance >= 0\n",
+            "violation late(a: account): .* {a.closed == 1} .* {a.balance < 0} .*\n",
+        ] {
+            let what = format!("{seed}: {text}");
+            found += assert_equal_in_parts(&path, text, &settings(), &what);
+        }
+    }
+    assert!(found > 0, "{found} findings");
+}
+
+#[test]
+fn verdicts_on_bindings_are_used_if_they_are_about_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.std");
+    // Of each value, the other order of the two writes violates it.
+    let text: String =
+        (0..6).map(|i| format!("T1|w(x)={i}|a.c:{i}\nT2|w(y)={i}|b.c:{i}\n")).collect();
+    fs::write(&path, text).unwrap();
+    let trace = foresee_formats::TraceFile::new(&path);
+    let spec = "init x = 9\ninit y = 9\nproperty first(v): write(y, v) -> once write(x, v)\n";
+    let session = || {
+        let mut session = Session::new(settings());
+        session.add_spec(Specification::new("p.spec", spec).unwrap());
+        session
+    };
+    let with = |decided: &[serde_json::Value]| {
+        let mut session = session();
+        for decided in decided {
+            session.know(serde_json::from_value(decided.clone()).unwrap());
+        }
+        // What the lattice does not find, a search beyond the causality may.
+        let found = session.run(&trace, &mut Silent).unwrap().report.findings;
+        found.iter().filter(|finding| finding.analysis == info::LATTICE).count()
+    };
+    let decided: Vec<serde_json::Value> = (0..4)
+        .map(|number| {
+            let part = CandidatePart { number, of: 4 };
+            let decided = session().decide(part, &trace, &mut Silent).unwrap();
+            serde_json::to_value(decided).unwrap()
+        })
+        .collect();
+    let of = |one: &serde_json::Value| one["bindings"]["lattice first"][0].clone();
+    let places = |one: &serde_json::Value| -> Vec<u64> {
+        let verdicts = of(one)["verdicts"].as_array().unwrap().clone();
+        verdicts.iter().map(|verdict| verdict[0].as_u64().unwrap()).collect()
+    };
+    let all: Vec<Vec<u64>> = decided.iter().map(places).collect();
+    assert_eq!(all, [vec![0, 4], vec![1, 5], vec![2], vec![3]]);
+    assert_eq!((with(&[]), with(&decided)), (6, 6));
+    // One part is lost.
+    assert_eq!(with(&decided[1..]), 6);
+    // Other verdicts would be believed ...
+    let mut others = decided.clone();
+    let believed = &mut others[2]["bindings"]["lattice first"][0]["verdicts"][0][1]["Lattice"];
+    believed["found"]["is_violated"] = false.into();
+    believed["found"]["shown"] = serde_json::Value::Null;
+    assert_eq!(with(&others), 5);
+    // ... if they were about these bindings ...
+    others[2]["bindings"]["lattice first"][0]["of"] = 7.into();
+    assert_eq!(with(&others[2..3]), 6);
+    // ... and if the monitors of all parts together had stayed within their limit.
+    others[2]["bindings"]["lattice first"][0]["of"] = of(&decided[2])["of"].clone();
+    others[0]["bindings"]["lattice first"][0]["load"] = 999_990.into();
+    assert_eq!(with(&others), 6);
+}
+
 #[test]
 fn default_checks_and_declared_regions_are_asked_for_once() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use crate::clock::{Epoch, Stamp};
 use crate::order::{Clocks, Order, TooLong};
 
 /// An order of some events of a trace, the steps, that preserves its causality, up to one of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Schedule {
     steps: Vec<Epoch>,
     /// The number of steps that happen.

@@ -372,13 +372,14 @@ pub(crate) struct RunArgs {
     /// Store the trace in this file, in the native format.
     #[arg(long, value_name = "PATH", help_heading = heading::OUTPUT)]
     pub(crate) keep: Option<PathBuf>,
-    /// Publish the run to a queue on this NATS server, as in nats://HOST:4222, and leave the analysis to its observers.
+    /// Send the run to an observer, HOST:PORT or unix:PATH, or to a queue of observers on a NATS server, nats://HOST:4222,
+    /// while the program runs, and leave the analysis to them.
     ///
-    /// A Java program publishes while it runs, another one when it has ended. Give --spec, too, so that what observers are to
-    /// judge is recorded. Exit status: 0 everything was published; 1 the program failed; 3 something is missing.
-    #[arg(long, value_name = "URL", value_parser = queue_url, help_heading = heading::QUEUE)]
+    /// Give --spec, too, so that what observers are to judge is recorded. Exit status: 0 everything was sent; 1 the program
+    /// failed; 3 something is missing.
+    #[arg(long, value_name = "ADDR", help_heading = heading::QUEUE)]
     #[arg(conflicts_with_all = ["confirm", "schedules", "lattice"])]
-    pub(crate) to: Option<String>,
+    pub(crate) to: Option<Destination>,
     #[command(flatten)]
     pub(crate) publish: PublishArgs,
     /// How threads run while they are captured.
@@ -986,18 +987,6 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "TEXT", env = "FORESEE_TOKEN", hide_env_values = true)]
     #[arg(help_heading = heading::NETWORK)]
     pub(crate) token: Option<String>,
-}
-
-/// The address of a NATS server.
-fn queue_url(text: &str) -> Result<String, String> {
-    match text.parse()? {
-        Destination::Queue(url) => Ok(url),
-        Destination::Observer(_) => {
-            Err("it is not a queue, nats://HOST:4222; for an observer, keep the trace with --keep and send it \
-                 with `foresee send`"
-                .to_owned())
-        }
-    }
 }
 
 /// Where a trace is sent.

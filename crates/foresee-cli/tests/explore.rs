@@ -493,3 +493,56 @@ fn runs_have_folders_of_their_own() {
     let (status, out, _) = foresee(&bench, "explore -- ./leaves");
     assert_ne!(status, 0, "{out}");
 }
+
+/// More schedules than anyone waits for. The first run says that it has begun.
+const ENDLESS: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+int count, odd;
+static void *work(void *of) {
+    for (int i = 0; i < 20; i++) {
+        pthread_mutex_lock(&lock);
+        count++;
+        odd ^= count;
+        pthread_mutex_unlock(&lock);
+    }
+    return 0;
+}
+int main(void) {
+    pthread_t others[4];
+    open("begun", O_CREAT | O_WRONLY, 0600);
+    for (int i = 0; i < 4; i++) pthread_create(&others[i], 0, work, 0);
+    for (int i = 0; i < 4; i++) pthread_join(others[i], 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn an_exploration_that_is_told_to_stop_says_what_it_has() {
+    let bench = Bench::new();
+    bench.write("endless.c", ENDLESS);
+    bench.built("cc -g -O1 -pthread -o endless endless.c");
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let _ = std::fs::remove_file(bench.path("begun"));
+        let mut explore = bench.foresee();
+        explore.args(["explore", "--format", "json", "--", "./endless"]);
+        let explore =
+            explore.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let exploring = explore.spawn().unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(300);
+        while !bench.path("begun").exists() {
+            assert!(std::time::Instant::now() < until, "it does not begin");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let id = exploring.id().to_string();
+        let told = std::process::Command::new("kill").args([signal, &id]).status();
+        assert!(told.unwrap().success());
+        let (status, out, err) = said(&exploring.wait_with_output().unwrap());
+        // Nothing was found, and not everything was looked at.
+        assert_eq!(status, 3, "{signal}: {out}{err}");
+        let told: serde_json::Value =
+            serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));
+        assert_eq!(told["findings"].as_array().map(Vec::len), Some(0), "{signal}: {out}");
+    }
+}

@@ -21,6 +21,7 @@ mod jvm_stacks;
 mod jvm_uses;
 mod limits;
 mod lsp;
+mod native_observed;
 mod objects;
 mod observe;
 mod ordering;

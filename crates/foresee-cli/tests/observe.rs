@@ -99,7 +99,7 @@ impl Observer {
     }
 
     /// Everything that is left to say, and the exit status.
-    fn finish(mut self) -> (Vec<Value>, Option<i32>) {
+    pub(crate) fn finish(mut self) -> (Vec<Value>, Option<i32>) {
         let mut rest = Vec::new();
         while let Some(line) = self.line() {
             rest.push(line);
@@ -125,6 +125,7 @@ fn hello(name: &str) -> Vec<u8> {
         token: Vec::new(),
         secret: Vec::new(),
         is_log: false,
+        has_editions: false,
     }
     .encode()
     .unwrap()

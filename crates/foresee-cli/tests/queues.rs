@@ -325,9 +325,6 @@ fn whoever_cannot_use_a_queue_says_why_and_ends_with_status_2() {
     let (status, _, err) = said(&bench.build(&format!("send a.std --shuffle 1 --to {nowhere}")));
     assert_eq!(status, 2);
     assert!(err.contains("a queue keeps events in order"), "{err}");
-    let (status, _, err) = said(&bench.build("run --to 127.0.0.1:9 -- ./account-repaired"));
-    assert_eq!(status, 2);
-    assert!(err.contains("foresee send"), "{err}");
 }
 
 /// The verdicts of an observer on its first programs.
@@ -387,6 +384,114 @@ fn a_captured_program_publishes_its_run() {
     let (status, out, err) = said(&bench.build(&format!("run --to {} -- ./fails", nats.url)));
     assert_eq!(status, 1, "{out}{err}");
     assert!(out.contains("published as run") && out.contains("program-failure"), "{out}{err}");
+}
+
+#[test]
+fn a_program_in_c_publishes_while_it_runs_whichever_observer_dies() {
+    let nats = Nats::start();
+    let bench = Bench::new();
+    bench.write("slow.c", crate::native_observed::SLOW);
+    bench.built("cc -g -O1 -pthread -o slow slow.c");
+    let mut run = bench.foresee();
+    run.args(["run", "--to", &nats.url, "--keep", "slow.fse", "--", "./slow", "go"]);
+    let running = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // An observer hears of it, and dies.
+    let start = || {
+        let mut observer = Command::new(FORESEE);
+        observer.args(["observe", "--queue", &nats.url, "--check", "race", "--format", "json"]);
+        observer.args(["--programs", "1", "--ack-wait", "1"]).stdout(Stdio::piped());
+        Process(observer.spawn().unwrap())
+    };
+    let mut fingerprint = String::new();
+    for is_last in [false, true] {
+        let mut observer = start();
+        let mut said_by = std::io::BufReader::new(observer.0.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("\"what\":\"finding\"") {
+            line.clear();
+            assert!(std::io::BufRead::read_line(&mut said_by, &mut line).unwrap() > 0);
+        }
+        let found: Json = serde_json::from_str(&line).unwrap();
+        fingerprint = found["finding"]["fingerprint"].as_str().unwrap().to_owned();
+        if is_last {
+            // Only now the program may end.
+            bench.write("go", "");
+            line.clear();
+            std::io::Read::read_to_string(&mut said_by, &mut line).unwrap();
+            assert_eq!(observer.0.wait().unwrap().code(), Some(1), "{line}");
+        }
+    }
+    let (status, out, err) = said(&running.wait_with_output().unwrap());
+    assert_eq!(status, 0, "{out}{err}");
+    let verdict = nats.verdict("slow", &run_in(&out)).unwrap();
+    let mut check = bench.foresee();
+    check.args(["check", "slow.fse", "--check", "race", "--window", "256", "--reorder", "maz"]);
+    let (status, out, err) = said(&check.args(["--format", "json"]).output().unwrap());
+    let offline: Json = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));
+    assert_eq!(verdict["status"], status);
+    let claims = crate::native_observed::claims;
+    assert_eq!(claims(&verdict["report"]), claims(&offline));
+    assert!(offline["analyses"].to_string().contains(&fingerprint));
+}
+
+#[test]
+fn recordings_of_a_rust_program_are_published() {
+    let nats = Nats::start();
+    let bench = Bench::new();
+    let run = |program: &str| {
+        let mut run = bench.foresee();
+        run.args(["run", "--to", &nats.url, "--keep", "kept.fse", "--"]);
+        run.arg(std::env::current_exe().unwrap()).args(["--ignored", "--exact", "--nocapture"]);
+        said(&run.arg(format!("tutorial::{program}")).output().unwrap())
+    };
+    let (status, out, err) = run("two_recordings");
+    assert_eq!(status, 0, "{out}{err}");
+    assert_eq!(out.matches("published as run").count(), 2, "{out}{err}");
+    let (status, verdicts) = verdicts(&nats, &["--check", "race"], 2);
+    assert_eq!(status, 1);
+    let mut expected = Vec::new();
+    for kept in ["kept.fse", "kept.2.fse"] {
+        let mut check = bench.foresee();
+        check.args(["check", kept, "--check", "race", "--window", "256", "--reorder", "maz"]);
+        let (_, out, err) = said(&check.args(["--format", "json"]).output().unwrap());
+        let offline: Json = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));
+        assert_eq!(crate::native_observed::findings(&offline).len(), 1, "{offline}");
+        expected.push(crate::native_observed::claims(&offline).to_string());
+    }
+    let mut told: Vec<String> = verdicts
+        .iter()
+        .map(|one| crate::native_observed::claims(&one["report"]).to_string())
+        .collect();
+    expected.sort();
+    told.sort();
+    assert_eq!(told, expected);
+    // What is lost is said, and nothing is published.
+    let (status, out, err) = run("a_recording_that_is_never_dropped");
+    assert_eq!(status, 3, "{out}{err}");
+    assert!(err.contains("is lost") && !out.contains("published"), "{out}{err}");
+}
+
+#[test]
+fn a_worker_that_is_told_to_stop_ends_well() {
+    let nats = Nats::start();
+    for signal in ["-HUP", "-TERM", "-INT"] {
+        let mut worker = Command::new(FORESEE);
+        worker.args(["worker", "--queue", &nats.url, "--cache"]).arg(nats.path("fetched"));
+        let mut worker = worker.stderr(Stdio::piped()).spawn().unwrap();
+        // Once it has done a job, it watches for signals.
+        std::fs::write(nats.path("a.std"), format!("T1|w(x)=1|\nT2|w(x)=2|{signal}:1\n")).unwrap();
+        let mut batch = Command::new(FORESEE);
+        batch.arg("batch").arg(nats.path("a.std")).args(["--check", "race", "--no-cache"]);
+        let batch = batch.args(["--queue", &nats.url, "--patience", "60"]).output().unwrap();
+        assert_eq!(batch.status.code(), Some(1), "{}", String::from_utf8_lossy(&batch.stderr));
+        let id = worker.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        let status = worker.wait().unwrap();
+        let mut told = String::new();
+        std::io::Read::read_to_string(&mut worker.stderr.take().unwrap(), &mut told).unwrap();
+        assert_eq!(status.code(), Some(0), "{signal}: {told}");
+        assert!(told.contains("1 job done"), "{signal}: {told}");
+    }
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Publisher {
     }
 
     /// Says that everything was published.
-    pub fn finish(mut self) -> Result<(), NatsError> {
+    pub fn end(&mut self) -> Result<(), NatsError> {
         let mut headers = HeaderMap::new();
         headers.insert(END, self.offset.to_string());
         let id = format!("{}-end", self.run.id);
@@ -148,5 +148,9 @@ impl Outlet for Publisher {
             self.background.wait(said).map_err(io::Error::other)?;
         }
         Ok(true)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.end().map_err(io::Error::other)
     }
 }

@@ -93,7 +93,7 @@ fn pass(server: &Server, mut stream: UnixStream) -> Relayed {
             Err(_) => break,
         }
     }
-    publisher.finish()?;
+    publisher.end()?;
     // A program that has ended meanwhile does not hear it.
     let _ = say(Status::Farewell);
     Ok(hello.program)

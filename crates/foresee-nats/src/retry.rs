@@ -45,7 +45,45 @@ pub(crate) async fn retry<T, E: Display>(
         // Nothing that time would change.
         let is_final = error.contains("JetStream not enabled") || error.contains("Permissions");
         if is_final || !backoff.wait().await {
-            return Err(NatsError(format!("cannot {what}: {error}")));
+            let remedy = remedy(&error);
+            return Err(NatsError(format!("cannot {what}: {error}{remedy}")));
         }
+    }
+}
+
+/// What helps against an error of the server, if that is known.
+fn remedy(error: &str) -> &'static str {
+    // JetStream sets the space for events aside when their stream is made.
+    const DISK: &str = "; the server has no room left for it: free space on its disk, start it with its store on a larger one \
+                        (-sd DIR), raise max_file_store in its configuration, or ask for less with --events-size";
+    const MEMORY: &str =
+        "; the server has no room left in memory: raise max_memory_store in its configuration";
+    match error {
+        _ if error.contains("insufficient storage") || error.contains("insufficient resources") => {
+            DISK
+        }
+        _ if error.contains("resource limits exceeded") => DISK,
+        _ if error.contains("insufficient memory") => MEMORY,
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_room_is_said_what_helps() {
+        let asked = retry(Duration::ZERO, "open the queue", async || {
+            Err::<(), _>("code 500: insufficient storage resources available")
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let error = runtime.block_on(asked).unwrap_err().to_string();
+        assert!(
+            error.starts_with("cannot open the queue: ") && error.contains("-sd DIR"),
+            "{error}"
+        );
+        assert!(error.contains("max_file_store"), "{error}");
+        assert_eq!(remedy("no responders"), "");
     }
 }

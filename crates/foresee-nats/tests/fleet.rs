@@ -4,16 +4,19 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use foresee_batch::{Blobs, Cache, HandOver, InProcess, Job, Plan, Queue, QueueError, Shard};
+use foresee_batch::{
+    Blobs, Cache, Digest, HandOver, InProcess, Job, Plan, Questions, Queue, QueueError, Shard,
+    SpecSource,
+};
 use foresee_nats::NatsQueue;
 use foresee_report::{Report, exit_status, json};
 
-use crate::harness::{Nats, WorkerProcess, names, plan};
+use crate::harness::{Nats, WorkerProcess, names, plan, settings};
 
 /// Counts how often each job is handed over, and calls `before` with how many were.
 struct Counted<'q> {
     queue: &'q dyn Queue,
-    times: std::cell::RefCell<HashMap<usize, usize>>,
+    times: std::cell::RefCell<HashMap<Digest, usize>>,
     before: &'q dyn Fn(usize),
 }
 
@@ -26,7 +29,7 @@ impl Queue for Counted<'_> {
     ) -> Result<(), QueueError> {
         self.queue.perform(jobs, blobs, &mut |number, performed| {
             (self.before)(self.times.borrow().len());
-            *self.times.borrow_mut().entry(number).or_default() += 1;
+            *self.times.borrow_mut().entry(jobs[number].key()).or_default() += 1;
             done(number, performed)
         })
     }
@@ -115,6 +118,60 @@ fn nothing_is_lost_or_told_twice_whoever_dies() {
     assert_eq!(exit_status(&report), 1);
     assert!(deaths.0 > 0 && deaths.1 > 0, "{deaths:?}");
     eprintln!("{traces} traces, {workers} workers, {deaths:?} killed, {:?}", began.elapsed());
+}
+
+#[test]
+fn bindings_in_parts_have_the_answer_of_one_process_whoever_dies() {
+    const PARTS: usize = 7;
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = fastrand::Rng::with_seed(3);
+    let traces: Vec<_> = (0..6)
+        .map(|i| {
+            let path = folder.path().join(format!("{i}.std"));
+            let step = |at: usize| {
+                let (thread, variable) = (random.usize(1..4), ["x", "y"][random.usize(..2)]);
+                format!("T{thread}|w({variable})={}|a.c:{at}\n", random.usize(..12))
+            };
+            let text: String = (0..40).map(step).collect();
+            std::fs::write(&path, text).unwrap();
+            path
+        })
+        .collect();
+    let text = "init x = 99\ninit y = 99\nproperty first(v): write(y, v) -> once write(x, v)\n";
+    let specs = vec![SpecSource { name: "p.spec".to_owned(), text: text.to_owned() }];
+    let group = Questions { traces: traces.clone(), specs, ..Questions::default() };
+    let mut settings = settings();
+    settings.limits.states = Some(5_000);
+    let whole = Plan::new(std::slice::from_ref(&group), &settings, 1).unwrap();
+    let expected = expected(&whole);
+    let plan = Plan::new(&[group], &settings, PARTS).unwrap();
+    let nats = Nats::start(&[]);
+    let (url, server) = (nats.url(), nats.server());
+    let (is_over, killed) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let told = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut fleet: Vec<_> = (0..3).map(|_| WorkerProcess::start(&url)).collect();
+            let mut random = fastrand::Rng::with_seed(11);
+            while !is_over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(random.u64(150..500)));
+                fleet[random.usize(0..3)] = WorkerProcess::start(&url);
+                killed.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let queue = NatsQueue { server, tell: &|_| () };
+        let wait = |handed_over: usize| {
+            while handed_over >= 5 && killed.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        let told = run_and(&plan, &queue, &wait);
+        is_over.store(true, Ordering::Relaxed);
+        told
+    });
+    let (handed_over, report) = told.unwrap();
+    assert_eq!(handed_over, traces.len() * (PARTS + 1));
+    assert!(json::report(&report) == expected, "the answers differ from those of one process");
+    assert!(!report.findings.is_empty() && killed.into_inner() > 0);
 }
 
 #[test]

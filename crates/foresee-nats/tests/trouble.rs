@@ -148,7 +148,7 @@ fn a_store_that_is_full_costs_no_one_more_than_patience() {
     let publisher = Publisher::open(&impatient(nats.server()), "p", ProgramId([7; 16]));
     let error = publisher.err().unwrap().to_string();
     assert!(error.starts_with("cannot open the stream of events"), "{error}");
-    assert!(error.contains("resource"), "{error}");
+    assert!(error.contains("resource") && error.contains("max_file_store"), "{error}");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn what_is_larger_than_a_message_goes_in_pieces_or_as_an_object() {
     assert!(answer.iter().eq(request.iter().rev()));
     let mut publisher = Publisher::open(&nats.server(), "p", ProgramId([7; 16])).unwrap();
     assert!(publisher.put(&request, false).unwrap());
-    publisher.finish().unwrap();
+    publisher.end().unwrap();
 }
 
 #[test]

@@ -21,6 +21,9 @@ pub use address::{Address, Stream};
 pub use limits::Limits;
 pub use program::{LogReader, Program};
 pub use reassemble::Backlog;
-pub use send::{Open, Outlet, Pace, SendError, SendOptions, Sent, Unwritten, send, send_through};
+pub use send::{
+    Connection, Editions, Open, Outlet, Pace, SendError, SendOptions, Sent, Unwritten, send,
+    send_through,
+};
 pub use server::{Listening, Observer, Server, ServerOptions};
 pub use wire::ProgramId;

@@ -2,18 +2,18 @@
 
 use std::io::{self, Read};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foresee_formats::Format;
 use foresee_formats::native::{FrameHeader, HEADER, Kind, LOST, Native, encode_remarks};
 use foresee_support::budget::{Budget, BudgetPart};
-use foresee_trace::{EventSource, FileOrder, ReadError, Remarks};
+use foresee_trace::{Continued, EventSource, FileOrder, ReadError, Remarks};
 
 use crate::limits::Limits;
 use crate::reassemble::{Backlog, Reassembler, Taken};
 use crate::spool::Spool;
-use crate::wire::{LOG, ProgramId, is_same_token};
+use crate::wire::{EDITION, LOG, Numbered, ProgramId, is_same_token};
 
 /// Makes events of an agent's log, for a program that sends that.
 pub trait LogReader: Send {
@@ -55,6 +55,9 @@ pub struct Program {
     analyses: Mutex<BudgetPart>,
     /// What reads its log, if it sends that, and how many frames of it have been read.
     log: Option<Mutex<(Box<dyn LogReader>, u64)>>,
+    /// Whether its trace may come in several editions, and whether another one is to follow that which is stored.
+    has_editions: bool,
+    is_continued: AtomicBool,
 }
 
 impl std::fmt::Debug for Program {
@@ -73,6 +76,7 @@ pub(crate) struct Opening {
     pub(crate) paths: Option<(PathBuf, PathBuf)>,
     pub(crate) is_resumed: bool,
     pub(crate) log: Option<Box<dyn LogReader>>,
+    pub(crate) has_editions: bool,
 }
 
 /// The memory that a name takes besides its bytes.
@@ -80,7 +84,8 @@ const NAME: usize = 64;
 
 impl Program {
     pub(crate) fn new(opening: Opening, limits: Limits, budget: &Arc<Budget>) -> Program {
-        let Opening { id, name, order, secret, spool, paths, is_resumed, log } = opening;
+        let Opening { id, name, order, secret, spool, paths, is_resumed, log, has_editions } =
+            opening;
         Program {
             id,
             name,
@@ -94,6 +99,8 @@ impl Program {
             secret,
             analyses: Mutex::new(budget.part()),
             log: log.map(|log| Mutex::new((log, 0))),
+            has_editions,
+            is_continued: AtomicBool::new(false),
         }
     }
 
@@ -170,7 +177,7 @@ impl Program {
         }
         let mut spool = self.spool();
         let bytes = match taken {
-            Taken::Frame(frame) if frame.header.kind == Kind::End => spool.finish()?,
+            Taken::Frame(frame) if self.ends(&frame) => spool.finish()?,
             Taken::Frame(frame) => {
                 self.check_names(&frame)?;
                 self.events.fetch_add(frame.events(), Ordering::Relaxed);
@@ -198,6 +205,62 @@ impl Program {
         drop(spool);
         self.frames.stored(frames);
         Ok((bytes, is_last))
+    }
+
+    /// Whether a frame ends the trace, or an edition of it.
+    fn ends(&self, frame: &Numbered) -> bool {
+        let is_edition = self.has_editions && frame.header.kind == EDITION;
+        self.is_continued.store(is_edition, Ordering::Relaxed);
+        is_edition || frame.header.kind == Kind::End
+    }
+
+    /// Whether another edition of the trace is to follow that which has ended.
+    pub fn is_continued(&self) -> bool {
+        self.is_continued.load(Ordering::Relaxed)
+    }
+
+    /// After the end of a trace: waits for the next edition of it, if one is to follow, and puts it in the place of the one
+    /// before. One that is not whole replaces nothing.
+    pub fn continues(&self) -> io::Result<Continued> {
+        if !self.is_continued() {
+            return Ok(Continued::Over);
+        }
+        let path = self.paths.as_ref().map(|(growing, _)| growing.as_path());
+        let mut next = self.spool().next_edition(path, self.order)?;
+        self.forget_names();
+        let mut events = 0;
+        loop {
+            let cut_short = match self.frames.take() {
+                Taken::Frame(frame) if self.ends(&frame) => {
+                    next.finish()?;
+                    next.replace(path)?;
+                    let frames = next.frames();
+                    *self.spool() = next;
+                    self.events.store(events, Ordering::Relaxed);
+                    self.frames.stored(frames);
+                    return Ok(Continued::Anew);
+                }
+                Taken::Frame(frame) => {
+                    self.check_names(&frame)?;
+                    events += frame.events();
+                    next.append(&frame.bytes)?;
+                    self.frames.stored(next.frames());
+                    continue;
+                }
+                Taken::Lost(_) => "the program was faster than the observer".to_owned(),
+                Taken::Ended(why) => why,
+                Taken::Stopped => "the observer was stopped before the program ended".to_owned(),
+            };
+            next.give_up(&mut self.spool());
+            return Ok(Continued::CutShort(cut_short));
+        }
+    }
+
+    /// The names of another edition are its own.
+    fn forget_names(&self) {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.0 = 0;
+        let _ = names.1.take(0);
     }
 
     /// The same for a program that sends its agent's log. What is stored is its trace, so another observer could not
@@ -282,7 +345,7 @@ impl Program {
     }
 
     /// Names stay in memory as long as the program is observed.
-    fn check_names(&self, frame: &crate::wire::Numbered) -> io::Result<()> {
+    fn check_names(&self, frame: &Numbered) -> io::Result<()> {
         let most = u64::from(self.limits.threads);
         if let Some(threads) = frame.threads().filter(|&threads| threads > most) {
             return Err(io::Error::other(format!(
@@ -313,7 +376,7 @@ impl Program {
     }
 }
 
-fn optional(kind: Kind, payload: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn optional(kind: Kind, payload: &[u8]) -> io::Result<Vec<u8>> {
     Ok([&FrameHeader::of(kind, 0, payload)?.encode()[..], payload].concat())
 }
 

@@ -10,8 +10,8 @@ use foresee_formats::native::{FrameHeader, HEADER, Kind, write_frames};
 use foresee_trace::{Batch, EventSource, FileOrder, ReadError, Remarks};
 
 use crate::address::{Address, Stream};
-use crate::program::lost;
-use crate::wire::{Hello, ProgramId, Reply, Status, new_secret};
+use crate::program::{lost, optional};
+use crate::wire::{EDITION, Hello, ProgramId, Reply, SIGN, Status, new_secret};
 
 /// How a trace is sent.
 #[derive(Clone, Debug)]
@@ -121,6 +121,7 @@ fn attempt(
         token: options.token.clone(),
         secret: secret.to_vec(),
         is_log: false,
+        has_editions: false,
     };
     let failed = |error: io::Error| SendError::Connection(options.to.clone(), error);
     let hello = hello.encode().map_err(failed)?;
@@ -227,11 +228,62 @@ impl Frames for Dealer {
     }
 }
 
-/// Where a trace goes that leaves through something else than a connection, such as a queue.
-pub trait Outlet {
+/// Where a trace goes, piece by piece: a queue, or one connection to an observer.
+pub trait Outlet: Send {
     /// Takes some bytes of what a connection would carry: a hello, or a frame with its number. With `may_drop`, `false` says
     /// that there is no room for them; otherwise it waits until there is.
     fn put(&mut self, bytes: &[u8], may_drop: bool) -> io::Result<bool>;
+
+    /// Says that this was everything, and waits until it has arrived.
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// A connection to an observer, which makes the sender wait where it cannot follow.
+#[derive(Debug)]
+pub struct Connection {
+    to: Address,
+    stream: Stream,
+    is_welcome: bool,
+}
+
+impl Connection {
+    /// Connects.
+    pub fn open(to: &Address) -> Result<Connection, SendError> {
+        let stream = to.connect().map_err(|error| SendError::Connection(to.clone(), error))?;
+        Ok(Connection { to: to.clone(), stream, is_welcome: false })
+    }
+
+    /// What the observer says; `error` if it says nothing.
+    fn reply(&self, expected: Status, error: io::Error) -> io::Result<()> {
+        let mut half = &self.stream;
+        Err(io::Error::other(match Reply::read(&mut half) {
+            Ok(Some(reply)) if reply.status == expected => return Ok(()),
+            Ok(Some(reply)) => refused(reply),
+            Ok(None) => SendError::Connection(self.to.clone(), error),
+            Err(error) => SendError::Connection(self.to.clone(), error),
+        }))
+    }
+}
+
+impl Outlet for Connection {
+    fn put(&mut self, bytes: &[u8], _: bool) -> io::Result<bool> {
+        let mut half = &self.stream;
+        if let Err(error) = half.write_all(bytes) {
+            // The observer may have replied why.
+            self.reply(Status::Welcome, error)?;
+            return Err(closed());
+        }
+        // What comes first is the hello.
+        if !std::mem::replace(&mut self.is_welcome, true) {
+            self.reply(Status::Welcome, closed())?;
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.stream.finish_writing()?;
+        self.reply(Status::Farewell, closed())
+    }
 }
 
 /// Passes a trace on as one connection of a sender would. If `may_drop`, events that find no room are dropped and counted,
@@ -241,32 +293,79 @@ pub fn send_through(
     hello: &Hello,
     pace: Pace,
     may_drop: bool,
-    outlet: &mut dyn Outlet,
+    outlet: Box<dyn Outlet>,
 ) -> Result<(Sent, u64), Unwritten> {
-    let mut sent = Sent::default();
-    let hello = hello.encode().map_err(Unwritten::Write)?;
-    outlet.put(&hello, false).map_err(Unwritten::Write)?;
-    let counts = Rc::new(Cell::new((0, 0)));
-    let order = source.remarks().order;
-    let through = Through {
-        outlet,
-        may_drop,
-        order,
-        next: 0,
-        passed: 0,
-        dropped: 0,
-        counts: Rc::clone(&counts),
-    };
-    write_paced(source, pace, &Cell::new(false), through, &mut sent)?;
-    let dropped;
-    (sent.frames, dropped) = counts.get();
-    Ok((sent, dropped))
+    let mut editions = Editions::begin(hello, outlet)?;
+    let sent = editions.put(source, pace, may_drop, true)?;
+    editions.finish()?;
+    Ok(sent)
+}
+
+/// Sends the trace of a program that is still running several times, each time with more of it.
+pub struct Editions {
+    outlet: Box<dyn Outlet>,
+    /// The number of the next frame.
+    next: u64,
+}
+
+impl Editions {
+    /// Introduces the program.
+    pub fn begin(hello: &Hello, mut outlet: Box<dyn Outlet>) -> Result<Editions, Unwritten> {
+        let hello = hello.encode().map_err(Unwritten::Write)?;
+        outlet.put(&hello, false).map_err(Unwritten::Write)?;
+        Ok(Editions { outlet, next: 0 })
+    }
+
+    /// Sends the trace as far as it is known. If `may_drop`, events that find no room are dropped and counted, with
+    /// everything after them; the number is returned besides.
+    pub fn put(
+        &mut self,
+        source: &mut dyn EventSource,
+        pace: Pace,
+        may_drop: bool,
+        is_last: bool,
+    ) -> Result<(Sent, u64), Unwritten> {
+        let mut sent = Sent::default();
+        let counts = Rc::new(Cell::new((self.next, 0)));
+        let first = self.next;
+        let order = source.remarks().order;
+        let through = Through {
+            outlet: &mut *self.outlet,
+            may_drop,
+            is_last,
+            order,
+            next: first,
+            passed: 0,
+            dropped: 0,
+            counts: Rc::clone(&counts),
+        };
+        let written = write_paced(source, pace, &Cell::new(false), through, &mut sent);
+        let dropped;
+        (self.next, dropped) = counts.get();
+        written?;
+        sent.frames = self.next - first;
+        Ok((sent, dropped))
+    }
+
+    /// Shows that the program is still there.
+    pub fn sign(&mut self) -> io::Result<()> {
+        let frame = optional(SIGN, &[])?;
+        self.outlet.put(&[&self.next.to_le_bytes()[..], &frame].concat(), false)?;
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Waits until everything has arrived.
+    pub fn finish(mut self) -> Result<(), Unwritten> {
+        self.outlet.finish().map_err(Unwritten::Write)
+    }
 }
 
 /// Numbers frames and passes them to an outlet.
 struct Through<'o> {
     outlet: &'o mut dyn Outlet,
     may_drop: bool,
+    is_last: bool,
     order: FileOrder,
     next: u64,
     /// Events that were passed on, and that were not.
@@ -287,6 +386,11 @@ impl Through<'_> {
 
 impl Frames for Through<'_> {
     fn frame(&mut self, header: &FrameHeader, frame: &[u8]) -> io::Result<()> {
+        if header.kind == Kind::End && !self.is_last {
+            self.put(&optional(EDITION, &[])?, false)?;
+            self.counts.set((self.next, self.dropped));
+            return Ok(());
+        }
         let events = if header.kind == Kind::Events { u64::from(header.count) } else { 0 };
         let is_lossy = self.may_drop && matches!(header.kind, Kind::Events | Kind::Names);
         if header.kind == Kind::End && self.dropped > 0 {

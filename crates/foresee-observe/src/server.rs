@@ -245,8 +245,19 @@ fn take_up_again(shared: &Arc<Shared>) -> io::Result<()> {
             Ok((spool, order)) => {
                 let paths = Some((path, shelf.paths(&name, id).1));
                 let (secret, is_resumed) = (shelf.secret(id)?, true);
-                let log = None;
-                let opening = Opening { id, name, order, secret, spool, paths, is_resumed, log };
+                // Whoever sends editions does not come back.
+                let (log, has_editions) = (None, false);
+                let opening = Opening {
+                    id,
+                    name,
+                    order,
+                    secret,
+                    spool,
+                    paths,
+                    is_resumed,
+                    log,
+                    has_editions,
+                };
                 let program = Program::new(opening, shared.limits, &shared.memory);
                 let mut programs = shared.programs();
                 begin(shared, &mut programs, program)?;
@@ -474,9 +485,11 @@ impl Connection<'_> {
             Some((growing, _)) => Spool::create(growing, hello.order),
             None => Spool::temporary(hello.order, shared.limits.disk, shared.disk.part()),
         };
-        let Hello { name, order, secret, .. } = hello.clone();
+        let Hello { name, order, secret, has_editions, .. } = hello.clone();
         let spool = spool.map_err(stored)?;
-        let opening = Opening { id, name, order, secret, spool, paths, is_resumed: false, log };
+        let is_resumed = false;
+        let opening =
+            Opening { id, name, order, secret, spool, paths, is_resumed, log, has_editions };
         let program = Program::new(opening, shared.limits, &shared.memory);
         begin(shared, &mut programs, program).map(Some).map_err(stored)
     }

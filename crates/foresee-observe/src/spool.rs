@@ -25,6 +25,10 @@ pub(crate) struct Spool {
     limit: u64,
     /// What it may take of the disk space for all programs; kept traces are not limited.
     part: Option<BudgetPart>,
+    /// The bytes of an earlier edition, which this one is to replace.
+    beside: u64,
+    /// The file of an edition that is to be kept, until it replaces the earlier one.
+    replacement: Option<tempfile::TempPath>,
     is_full: bool,
     /// The end mark has been written.
     is_finished: bool,
@@ -54,7 +58,17 @@ impl Spool {
     ) -> io::Result<Spool> {
         file.write_all_at(&encode_file_header(order), 0)?;
         let length = HEADER as u64;
-        Ok(Spool { file, length, frames: 0, limit, part, is_full: false, is_finished: false })
+        Ok(Spool {
+            file,
+            length,
+            frames: 0,
+            limit,
+            part,
+            beside: 0,
+            replacement: None,
+            is_full: false,
+            is_finished: false,
+        })
     }
 
     /// A file that an observer left behind. An incomplete frame is cut off.
@@ -86,14 +100,56 @@ impl Spool {
             is_finished = header.kind == Kind::End;
         }
         file.set_len(length)?;
-        let limit = u64::MAX;
-        Ok((Spool { file, length, frames, limit, part: None, is_full: false, is_finished }, order))
+        let mut spool = Spool::begin(file, order, u64::MAX, None)?;
+        (spool.length, spool.frames, spool.is_finished) = (length, frames, is_finished);
+        Ok((spool, order))
+    }
+
+    /// An empty trace that is to replace this one, with more of the program. Nothing is added to this one any more. One that
+    /// is kept grows in the folder of the file at `path`.
+    pub(crate) fn next_edition(
+        &mut self,
+        path: Option<&Path>,
+        order: FileOrder,
+    ) -> io::Result<Spool> {
+        let (file, replacement) = match path {
+            None => (tempfile::tempfile()?, None),
+            Some(path) => {
+                let folder = path.parent().unwrap_or(Path::new("."));
+                let file = tempfile::Builder::new().prefix(STARTING).tempfile_in(folder)?;
+                let (file, path) = file.into_parts();
+                (file, Some(path))
+            }
+        };
+        let mut next = Spool::begin(file, order, self.limit, self.part.take())?;
+        (next.frames, next.beside, next.replacement) = (self.frames, self.length, replacement);
+        Ok(next)
+    }
+
+    /// Takes the place of the edition before, under its name if it has one.
+    pub(crate) fn replace(&mut self, path: Option<&Path>) -> io::Result<()> {
+        self.beside = 0;
+        if let (Some(replacement), Some(path)) = (self.replacement.take(), path) {
+            replacement.persist(path).map_err(|error| error.error)?;
+        }
+        let bytes = usize::try_from(self.length).unwrap_or(usize::MAX);
+        // It is less than before.
+        let _ = self.part.as_mut().is_none_or(|part| part.take(bytes));
+        Ok(())
+    }
+
+    /// Gives back what it may take, for the trace that it was to be replaced with is not whole.
+    pub(crate) fn give_up(mut self, before: &mut Spool) {
+        before.part = self.part.take();
+        before.frames = self.frames;
+        let bytes = usize::try_from(before.length).unwrap_or(usize::MAX);
+        let _ = before.part.as_mut().is_none_or(|part| part.take(bytes));
     }
 
     /// Adds a complete frame. Once one does not fit, nothing more is added.
     pub(crate) fn append(&mut self, frame: &[u8]) -> io::Result<()> {
         let length = self.length + frame.len() as u64;
-        let bytes = usize::try_from(length).unwrap_or(usize::MAX);
+        let bytes = usize::try_from(length + self.beside).unwrap_or(usize::MAX);
         self.is_full |= length > self.limit;
         self.is_full |= self.part.as_mut().is_some_and(|part| !part.take(bytes));
         if !self.is_full {

@@ -80,7 +80,13 @@ pub struct Hello {
     pub secret: Vec<u8>,
     /// Whether the frames are pieces of an agent's log instead of names and events.
     pub is_log: bool,
+    /// Whether the trace may be sent several times, each time with more of it; see [`EDITION`].
+    pub has_editions: bool,
 }
+
+/// Flags of a hello.
+const IS_LOG: u8 = 1;
+const HAS_EDITIONS: u8 = 2;
 
 /// An error in what a sender sends.
 #[derive(Debug, thiserror::Error)]
@@ -121,10 +127,11 @@ impl Hello {
             return Err(too_long("the secret is longer than 64 bytes"));
         }
         // Without a secret, older observers understand it, too.
-        let version = if self.secret.is_empty() && !self.is_log { 1 } else { VERSION };
+        let flags = u8::from(self.is_log) * IS_LOG | u8::from(self.has_editions) * HAS_EDITIONS;
+        let version = if self.secret.is_empty() && flags == 0 { 1 } else { VERSION };
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&version.to_le_bytes());
-        bytes.extend_from_slice(&[self.order.code(), u8::from(self.is_log)]);
+        bytes.extend_from_slice(&[self.order.code(), flags]);
         bytes.extend_from_slice(&self.channels.to_le_bytes());
         bytes.extend_from_slice(&(self.token.len() as u16).to_le_bytes());
         bytes.extend_from_slice(&(self.name.len() as u16).to_le_bytes());
@@ -181,8 +188,11 @@ impl Hello {
         if crc32fast::hash(&bytes) != u32::from_le_bytes(crc) {
             return Err(WireError::Hello("its checksum is wrong"));
         }
-        let is_log = bytes[11] == 1;
-        if bytes[11] > 1 || version == 1 && (secret != 0 || is_log) {
+        let flags = bytes[11];
+        let is_log = flags & IS_LOG != 0;
+        let has_editions = flags & HAS_EDITIONS != 0;
+        // Of a log there are no editions: the observer makes one trace of it.
+        if flags > HAS_EDITIONS || version == 1 && (secret != 0 || flags != 0) {
             return Err(WireError::Hello("it has unknown flags"));
         }
         let order = FileOrder::ALL.into_iter().find(|order| order.code() == bytes[10]);
@@ -198,7 +208,7 @@ impl Hello {
             .map_err(|_| WireError::Hello("its name is not UTF-8"))?;
         let token = bytes.split_off(HELLO);
         let program = ProgramId(program);
-        Ok(Some(Hello { program, name, order, channels, token, secret, is_log }))
+        Ok(Some(Hello { program, name, order, channels, token, secret, is_log, has_editions }))
     }
 }
 
@@ -288,6 +298,13 @@ impl Reply {
 
 /// The kind of frames with pieces of an agent's log.
 pub const LOG: Kind = Kind::Optional(140);
+
+/// The kind of the frame that ends an edition of a trace: the program goes on, and what follows is its trace from the first
+/// event on, as it is known by then.
+pub const EDITION: Kind = Kind::Optional(141);
+
+/// The kind of a frame that says nothing but that the sender is there.
+pub const SIGN: Kind = Kind::Optional(142);
 
 /// A frame with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -388,6 +405,7 @@ mod tests {
             token: b"secret".to_vec(),
             secret: b"own".to_vec(),
             is_log: true,
+            has_editions: false,
         }
     }
 
@@ -395,6 +413,9 @@ mod tests {
     fn a_hello_comes_back_and_no_damaged_one_does() {
         let bytes = hello().encode().unwrap();
         assert_eq!(Hello::read(&mut bytes.as_slice()).unwrap(), Some(hello()));
+        let other = Hello { is_log: false, has_editions: true, secret: Vec::new(), ..hello() };
+        let with_editions = other.encode().unwrap();
+        assert_eq!(Hello::read(&mut with_editions.as_slice()).unwrap(), Some(other));
         let older = Hello { secret: Vec::new(), is_log: false, ..hello() };
         let old = older.encode().unwrap();
         assert_eq!((bytes[8], old[8]), (2, 1));

@@ -191,7 +191,9 @@ fn no_sender_waits_for_an_observer_that_is_gone() {
 fn hello(program: ProgramId, secret: &[u8]) -> Vec<u8> {
     let (name, order) = ("test".to_owned(), FileOrder::Observed);
     let (token, secret) = (Vec::new(), secret.to_vec());
-    Hello { program, name, order, channels: 1, token, secret, is_log: false }.encode().unwrap()
+    let (is_log, has_editions) = (false, false);
+    let hello = Hello { program, name, order, channels: 1, token, secret, is_log, has_editions };
+    hello.encode().unwrap()
 }
 
 /// Connects, says something, and returns the connection with the first answer.

@@ -14,6 +14,7 @@ use foresee_trace::{Event, Names, Pool};
 
 use crate::bindings::BoundSteps;
 use crate::candidates::{MAX_CANDIDATES, binding_key};
+use crate::settled::{BindingVerdict, Settling, Sharing, fingerprint};
 
 /// How many bytes the searches beyond the causality keep per event of the trace, apart from the steps
 /// of properties.
@@ -101,18 +102,47 @@ impl<T: Copy> PropertySteps<T> {
     }
 }
 
+/// A violating order: how many events come first, as observed, and the order of those after them.
+pub(crate) type ViolatingOrder = (u64, Vec<u64>);
+
 /// A search for a violation among the steps of one binding.
 pub(crate) trait BindingSearch<T> {
     /// Whether a limit has been reached.
     fn is_over(&mut self) -> bool;
 
-    /// Searches for one of `bindings` bindings. Returns how many events come first, as observed, and
-    /// the order of those after them.
+    /// Searches for one of `bindings` bindings.
     fn search(
         &mut self,
         steps: &[(T, u64)],
         bindings: usize,
-    ) -> Result<Option<(u64, Vec<u64>)>, TooManyStates>;
+    ) -> Result<Option<ViolatingOrder>, TooManyStates>;
+
+    /// The verdict of the latest search, which found this; `None` if a limit was reached.
+    fn verdict(&mut self, found: &Option<ViolatingOrder>) -> Option<BindingVerdict>;
+
+    /// Counts a verdict as its own, unless it took more than there is left. Returns what was found.
+    fn recall(&mut self, verdict: &BindingVerdict) -> Option<Option<ViolatingOrder>>;
+
+    /// How much of its limit the monitor has used.
+    fn load(&self) -> f64;
+}
+
+/// Searches for one of `bindings` bindings, unless the verdict is known; remembers it for others if they are to know it.
+fn settle<T>(
+    by: &mut dyn BindingSearch<T>,
+    settling: &mut Settling<'_>,
+    at: usize,
+    steps: impl FnOnce() -> Vec<(T, u64)>,
+    bindings: usize,
+) -> Result<Option<ViolatingOrder>, TooManyStates> {
+    if let Some(found) = settling.known(at).and_then(|verdict| by.recall(verdict)) {
+        return Ok(found);
+    }
+    let found = by.search(&steps(), bindings)?;
+    if let Some(verdict) = by.verdict(&found) {
+        settling.keep(at, || verdict);
+    }
+    Ok(found)
 }
 
 /// A violating order for one binding.
@@ -136,7 +166,7 @@ pub(crate) struct BindingsSearched {
 }
 
 impl BindingsSearched {
-    fn add(&mut self, binding: Vec<(String, Object)>, found: Option<(u64, Vec<u64>)>) {
+    fn add(&mut self, binding: Vec<(String, Object)>, found: Option<ViolatingOrder>) {
         let found = found.map(|(observed, order)| BoundOrder { binding, observed, order });
         self.found.extend(found);
     }
@@ -144,13 +174,15 @@ impl BindingsSearched {
 
 impl<T: Copy> Steps<T> {
     /// Searches for each binding that is not among the `known` ones, which already have a violation. The
-    /// bindings may take this many bytes.
+    /// bindings may take this many bytes. `shared` says which search for which property this is, by name and number, and what
+    /// others know of it or are to know.
     pub(crate) fn search(
         &self,
         params: &ParamPlan,
         known: &HashSet<String>,
         memory: usize,
         by: &mut dyn BindingSearch<T>,
+        (sharing, analysis, property, number): (&Sharing, &str, &str, usize),
     ) -> Result<BindingsSearched, TooManyStates> {
         let mut result = BindingsSearched::default();
         let is_known = |binding: &[(String, Object)]| {
@@ -159,16 +191,26 @@ impl<T: Copy> Steps<T> {
         let bound = match self {
             Steps::All(_) if is_known(&[]) => return Ok(result),
             Steps::All(steps) => {
-                let found = by.search(steps, 1)?;
-                result.add(Vec::new(), found);
+                let mut settling = sharing.begin(analysis, property, fingerprint(&[], steps.len()));
+                if settling.has(number) {
+                    let found = settle(by, &mut settling, 0, || steps.clone(), 1)?;
+                    result.add(Vec::new(), found);
+                    settling.finish(by.load());
+                }
                 return Ok(result);
             }
             Steps::ByBinding(bound) => bound,
         };
         let bindings = bound.total(params, memory)?;
         result.bindings = Some(bindings.len() as u64);
-        let mut steps = Vec::new();
-        for binding in &bindings {
+        let of = fingerprint(&bindings, bound.len());
+        let mut settling = sharing.begin(analysis, property, of);
+        let mut ended = Ok(());
+        for (at, binding) in bindings.iter().enumerate() {
+            // Those of different objects are dealt out to different parts.
+            if !settling.has(number + at) {
+                continue;
+            }
             result.is_enough = result.found.len() + known.len() >= MAX_CANDIDATES;
             if result.is_enough || by.is_over() {
                 result.skipped = true;
@@ -178,11 +220,21 @@ impl<T: Copy> Steps<T> {
             if is_known(&named) {
                 continue;
             }
-            bound.steps_of(binding, &mut steps);
-            let found = by.search(&steps, bindings.len())?;
-            result.add(named, found);
+            let steps = || {
+                let mut steps = Vec::new();
+                bound.steps_of(binding, &mut steps);
+                steps
+            };
+            match settle(by, &mut settling, at, steps, bindings.len()) {
+                Ok(found) => result.add(named, found),
+                Err(error) => {
+                    ended = Err(error);
+                    break;
+                }
+            }
         }
-        Ok(result)
+        settling.finish(by.load());
+        ended.map(|()| result)
     }
 }
 

@@ -27,6 +27,7 @@ mod published;
 pub mod reorder;
 mod runner;
 pub mod session;
+mod settled;
 mod shares;
 mod sites;
 mod users;

@@ -347,6 +347,10 @@ impl Machine for Derivatives {
         Ok(Rest::Term(next))
     }
 
+    fn load(&self) -> f64 {
+        self.terms.terms.len() as f64 / MAX_TERMS as f64
+    }
+
     fn verdict(&self, rest: &Rest) -> Verdict {
         match *rest {
             Rest::Term(id) if self.terms.nullable[id as usize] => Verdict::Bad,

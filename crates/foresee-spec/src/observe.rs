@@ -87,7 +87,7 @@ impl ProgramState {
 }
 
 /// Problems with values while a run was observed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct EvalWarnings {
     /// Variables that were needed before they had a value.
     unknown: Vec<bool>,

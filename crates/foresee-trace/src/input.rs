@@ -57,6 +57,17 @@ impl TraceInput for Trace {
     }
 }
 
+/// What comes after the end of a trace that was still being made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Continued {
+    /// Nothing: that was all of it.
+    Over,
+    /// The trace from its first event on, with more of the program: the one before was of its beginning.
+    Anew,
+    /// Nothing, although the program went on; this is why.
+    CutShort(String),
+}
+
 /// A trace that is still being made.
 pub trait GrowingTrace {
     /// What it is called in messages and reports.
@@ -74,6 +85,16 @@ pub trait GrowingTrace {
 
     /// Whether everything that was handed out is stored.
     fn is_all_stored(&self) -> bool;
+
+    /// Whether more is to come after the end of it.
+    fn is_continued(&self) -> bool {
+        false
+    }
+
+    /// What comes after the end of it; waits until that is known. The names and events of another trace are its own.
+    fn continues(&self) -> Result<Continued, ReadError> {
+        Ok(Continued::Over)
+    }
 
     /// Whether analyses of it may hold this many bytes from now on, besides their own limits.
     fn allows(&self, bytes: usize) -> bool {

@@ -54,7 +54,7 @@ pub use fingerprint::{
     Fingerprint, SiteKey, block_start, closing, operation, stable_function, stable_path,
 };
 pub use ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId, entry};
-pub use input::{GrowingTrace, TraceInput};
+pub use input::{Continued, GrowingTrace, TraceInput};
 pub use location::Location;
 pub use lock_edge::LockEdge;
 pub use names::{

@@ -58,6 +58,17 @@ pub enum KitError {
         /// The folder.
         path: PathBuf,
     },
+    /// Other users could replace the folder.
+    #[error(
+        "others may write to {open}, so they could put another runtime in the place of {path}: FORESEE_CACHE names another folder",
+        open = open.display(), path = path.display()
+    )]
+    Replaceable {
+        /// The folder.
+        path: PathBuf,
+        /// The folder above it that others may write to.
+        open: PathBuf,
+    },
     /// The runtime itself is broken.
     #[error("internal error: the runtime is not an object file: {0}")]
     Broken(String),
@@ -142,6 +153,9 @@ fn own_folder(folder: &Path) -> Result<(), KitError> {
     if let Some(parent) = folder.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
     }
+    if let Some(open) = folder.parent().map(open_to_others).transpose().map_err(failed)?.flatten() {
+        return Err(KitError::Replaceable { path: folder.to_owned(), open });
+    }
     match fs::DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}
@@ -155,6 +169,25 @@ fn own_folder(folder: &Path) -> Result<(), KitError> {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed)?;
     }
     Ok(())
+}
+
+/// The first folder, from the root on, in which any other user may replace what leads to `folder`. A group is one that its
+/// members trust: many systems give each user one of their own.
+fn open_to_others(folder: &Path) -> io::Result<Option<PathBuf>> {
+    const WRITTEN_BY_ALL: u32 = 0o002;
+    const ONLY_BY_OWNERS: u32 = 0o1000;
+    let folder = fs::canonicalize(folder)?;
+    let ours = [0, rustix::process::geteuid().as_raw()];
+    let mut above: Vec<&Path> = folder.ancestors().collect();
+    above.reverse();
+    for path in above {
+        let about = fs::metadata(path)?;
+        let is_shared = about.mode() & WRITTEN_BY_ALL != 0 && about.mode() & ONLY_BY_OWNERS == 0;
+        if is_shared || !ours.contains(&about.uid()) {
+            return Ok(Some(path.to_owned()));
+        }
+    }
+    Ok(None)
 }
 
 /// Writes a file unless it is there with these contents. Other processes may do the same at the same time, so it appears
@@ -239,5 +272,25 @@ mod tests {
         fs::rename(&kit.folder, &elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &kit.folder).unwrap();
         assert!(matches!(installed(root.path()), Err(KitError::NotOurs { .. })));
+    }
+
+    #[test]
+    fn a_folder_that_others_could_replace_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let shared = root.path().join("shared");
+        let inner = shared.join("inner");
+        fs::create_dir_all(&inner).unwrap();
+        for (mode, is_refused) in [(0o755, false), (0o777, true), (0o1777, false), (0o775, false)] {
+            fs::set_permissions(&shared, fs::Permissions::from_mode(mode)).unwrap();
+            for folder in [&shared, &inner] {
+                match installed(folder) {
+                    Ok(_) => assert!(!is_refused, "{mode:o} {folder:?}"),
+                    Err(KitError::Replaceable { open, .. }) => {
+                        assert!(is_refused && open.ends_with("shared"), "{mode:o} {folder:?}");
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
     }
 }

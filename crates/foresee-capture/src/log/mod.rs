@@ -15,6 +15,7 @@ mod quiet_tests;
 mod records;
 mod rereads;
 mod segments;
+pub mod snapshot;
 mod source;
 mod unseen;
 #[cfg(test)]
@@ -68,8 +69,10 @@ pub enum LogError {
 /// How a program's recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It did not end: the program is running, or was killed.
+    /// It did not end: the program was killed.
     Running,
+    /// The program runs, and this is a [copy](snapshot) of its log.
+    Copied,
     /// Together with the program.
     Ended,
     /// The log could not be written; the error number says why.
@@ -291,6 +294,7 @@ fn read_head(path: &Path) -> Result<Head, LogError> {
         3 => End::Limit,
         4 => End::Replaced,
         5 => End::Hung,
+        snapshot::COPIED => End::Copied,
         n => {
             return Err(LogError::Corrupt(
                 path.to_owned(),
@@ -517,7 +521,7 @@ impl Log {
         }
         log.threads = threads.values().filter(|life| life.counted > 0).count();
         // Nothing is known after the end of a log.
-        if !matches!(log.header.end, End::Limit | End::Failed(_)) {
+        if !matches!(log.header.end, End::Limit | End::Failed(_) | End::Copied) {
             log.unanswered = threads.values().filter_map(|life| life.request).collect();
         }
         log.lives = threads.into_iter().collect();

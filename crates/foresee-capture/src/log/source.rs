@@ -1689,6 +1689,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             }
             End::Ended | End::Replaced => None,
             End::Running => Some("the program did not end by itself".to_owned()),
+            End::Copied => Some("the program was still running".to_owned()),
             End::Hung => {
                 Some("all threads of the program waited, and none was left to wake them".to_owned())
             }

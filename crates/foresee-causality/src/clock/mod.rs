@@ -9,12 +9,25 @@ use foresee_trace::ThreadId;
 /// The identity of an event in a causal order: its thread and its time there.
 ///
 /// Times start at one. Time zero precedes everything; initial values of variables have it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(from = "(u32, u32)", into = "(u32, u32)")]
 pub struct Epoch {
     /// The event's thread.
     pub thread: ThreadId,
     /// The number of events of the thread up to and including this one.
     pub time: u32,
+}
+
+impl From<(u32, u32)> for Epoch {
+    fn from((thread, time): (u32, u32)) -> Epoch {
+        Epoch { thread: ThreadId(thread), time }
+    }
+}
+
+impl From<Epoch> for (u32, u32) {
+    fn from(epoch: Epoch) -> (u32, u32) {
+        (epoch.thread.0, epoch.time)
+    }
 }
 
 /// The position of an event in a causal order: its own identity, and what its thread knew about the

@@ -21,6 +21,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod self_test;
 pub(crate) mod send;
+pub(crate) mod sending;
 pub(crate) mod shell;
 pub(crate) mod spec;
 pub(crate) mod trace;

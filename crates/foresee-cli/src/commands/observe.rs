@@ -21,7 +21,8 @@ use foresee_report::text::{Options, Style};
 use foresee_report::{Report, Tests, exit_status};
 use foresee_spec::Diagnostic;
 use foresee_trace::{
-    EventSource, FileOrder, Finding, FindingKind, GrowingTrace, Name, ReadError, Remarks, Visible,
+    Continued, ErrorKind, EventSource, FileOrder, Finding, FindingKind, GrowingTrace, Name,
+    Position, ReadError, Remarks, Visible,
 };
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -517,6 +518,16 @@ impl GrowingTrace for Running<'_> {
 
     fn is_all_stored(&self) -> bool {
         self.0.is_all_stored()
+    }
+
+    fn is_continued(&self) -> bool {
+        self.0.is_continued()
+    }
+
+    fn continues(&self) -> Result<Continued, ReadError> {
+        let lost =
+            |error: io::Error| ReadError::new(ErrorKind::Io, Position::Unknown, error.to_string());
+        self.0.continues().map_err(lost)
     }
 
     fn allows(&self, bytes: usize) -> bool {

@@ -1,6 +1,7 @@
 //! `foresee run`: one execution of a program, captured, named and analysed.
 
 pub(crate) mod jvm;
+mod live;
 mod parts;
 mod recorded;
 mod replays;
@@ -20,9 +21,8 @@ use foresee_capture::lost;
 use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
 use foresee_capture::scratch::Scratch;
-use foresee_capture::store::{Keep, LogConversion};
+use foresee_capture::store::Keep;
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
-use foresee_observe::Pace;
 use foresee_predict::info::PROGRAM_FAILURE;
 use foresee_predict::session::{self, Examined, Session};
 use foresee_report::{Parts, Report, Tests};
@@ -30,11 +30,12 @@ use foresee_spec::Diagnostic;
 use foresee_trace::TraceInput;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::args::{CaptureMode, FRAME_EVENTS, ReorderArg, ReportFormat, RunArgs, Stacks};
-use crate::commands::send::published;
+use crate::args::{CaptureMode, Destination, ReorderArg, ReportFormat, RunArgs, Stacks};
+use crate::commands::sending::{self, Sending};
 use crate::commands::{check, worker};
 use crate::output::{Sink, numbered};
 use crate::{asked, input, output, specs};
+use live::{Conversion, Followed};
 
 /// Whether an interrupt came while a program ran.
 pub(crate) static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
@@ -77,9 +78,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
             ));
         }
     }
-    if let Some(url) = &args.to {
+    if let Some(to) = &args.to {
         // Before the program runs for nothing.
-        worker::ready(url, &args.publish)?;
+        sending::ready(to, &args.publish)?;
     }
     let folder = Scratch::new().context("cannot make a folder for the log")?;
     let list = folder.path().join("watch");
@@ -243,11 +244,13 @@ impl Run<'_> {
             on_orphans: &mut |left| output::note(&orphans_note(name, &left)),
         };
         let (mut command, mut recording) = (&args.command, self.recording.clone());
-        let relay = self.agent.and(args.to.as_ref()).map(|url| {
-            let path = folder.join("relay");
-            Ok::<_, anyhow::Error>((worker::relay(url, &args.publish, &path)?, path))
-        });
-        let relay = relay.transpose()?;
+        let relay = match (self.agent, &args.to) {
+            (Some(_), Some(Destination::Queue(url))) => {
+                let path = folder.join("relay");
+                Some((worker::relay(url, &args.publish, &path)?, path))
+            }
+            _ => None,
+        };
         let socket = relay.as_ref().map(|(_, path)| path.as_path());
         let injected = self.agent.map(|agent| jvm::inject(agent, self, folder, &logs, socket));
         let injected = injected.transpose()?;
@@ -258,8 +261,23 @@ impl Run<'_> {
             }
             None => {}
         }
-        let ended = under_signals(|| launch(command, &logs, &recording, timeouts))
-            .with_context(|| format!("cannot run `{name}`"))?;
+        let object_types = object_types(self.session);
+        let file_name = self.file_name();
+        let conversion = self.conversion(&object_types, &file_name);
+        let copies = folder.join("copies");
+        std::fs::create_dir(&copies).context("cannot make a folder for the log")?;
+        let is_over = AtomicBool::new(false);
+        let (ended, mut followed) = std::thread::scope(|scope| {
+            let (logs, copies, is_over) = (&logs, &copies, &is_over);
+            let follow = |to| scope.spawn(move || conversion.follow(to, logs, copies, is_over));
+            let following = args.to.as_ref().map(follow);
+            let ended = under_signals(|| launch(command, logs, &recording, timeouts));
+            is_over.store(true, Ordering::Relaxed);
+            let followed = following.map(|thread| thread.join());
+            let followed = followed.map(|all| all.unwrap_or_else(|p| std::panic::resume_unwind(p)));
+            (ended, followed.unwrap_or_default())
+        });
+        let ended = ended.with_context(|| format!("cannot run `{name}`"))?;
         let how = failure::how(&ended);
         if let Some(how) = &how {
             output::note(&format!("{name} {how}"));
@@ -269,10 +287,10 @@ impl Run<'_> {
         let found = log::find(&logs).context("cannot look for the log")?;
         let jvms = foresee_capture::jvm::find(&logs).context("cannot look for the log")?;
         let recorded = foresee_formats::recorded::find(&logs).context("cannot look for the log")?;
-        let passed_on = relay.map_or_else(Vec::new, |(relay, _)| relay.finish());
-        let is_any_jvm = if args.to.is_some() { !passed_on.is_empty() } else { !jvms.is_empty() };
-        failed = match &args.to {
-            Some(_) => self.published_jvms(passed_on, failed, told)?,
+        let passed_on = relay.map(|(relay, _)| relay.finish());
+        let is_any_jvm = passed_on.as_ref().map_or(!jvms.is_empty(), |runs| !runs.is_empty());
+        failed = match passed_on {
+            Some(runs) => self.published_jvms(runs, failed, told)?,
             None => self.report_jvms(&jvms, failed, told)?,
         };
         failed = self.report_recorded(&recorded, failed, told)?;
@@ -296,7 +314,7 @@ impl Run<'_> {
                 None => Ok(()),
             };
         }
-        self.report(&logs, &found, failed, told)
+        self.report(&logs, &found, (conversion, &mut followed), failed, told)
     }
 }
 
@@ -340,6 +358,7 @@ impl Run<'_> {
         &self,
         folder: &Path,
         found: &[PathBuf],
+        (conversion, followed): (Conversion<'_>, &mut Followed),
         mut failed: Option<Failed<'_>>,
         told: &mut Reports<'_>,
     ) -> anyhow::Result<()> {
@@ -348,7 +367,7 @@ impl Run<'_> {
         told.to.rerun = Some(words.join(" "));
         let mut absent = None;
         let mut is_any = false;
-        let memory = args.analysis.max_memory.saturating_mul(1 << 20);
+        let memory = conversion.memory();
         let bar = input::progress("reading");
         let mut show = |records| bar.set_position(records);
         let logs: Result<Vec<Log>, _> =
@@ -371,24 +390,15 @@ impl Run<'_> {
                     format!("{name} (process {}, the {} captured)", log.header.pid, ordinal(i + 1))
                 }
             };
-            let stored = LogConversion {
-                log,
-                symbols: &symbols,
-                spec_vars: &spec_vars,
-                object_types: &object_types(session),
-                trusted: &args.trust,
-                keep: self.kept_accesses(),
-                memory,
-            };
             let bar = input::progress("naming");
-            let trace = stored.read(title.clone(), &mut |events| bar.set_position(events));
+            let mut progress = |events| bar.set_position(events);
+            let trace = conversion.trace(log, &symbols, &spec_vars, &title, &mut progress);
             bar.finish_and_clear();
-            let unusable = || parts::unusable(&title);
-            let mut trace = trace.with_context(unusable)?;
+            let mut trace = trace?;
             lost.drain(..).for_each(|lost| trace.add_partial(&lost.to_string()));
             self.keep(i, &trace)?;
-            if let Some(url) = &args.to {
-                self.publish(url, &trace, told)?;
+            if let Some(to) = &args.to {
+                self.publish(to, followed.take(&found[i]), &trace, told)?;
                 continue;
             }
             let notes = std::mem::take(&mut trace.notes);
@@ -435,23 +445,29 @@ impl Run<'_> {
         }
     }
 
-    /// Sends a trace to a queue, for observers.
+    /// Sends a trace to observers; what they know of its beginning was sent before.
     fn publish(
         &self,
-        url: &str,
+        to: &Destination,
+        sending: Option<anyhow::Result<Sending>>,
         trace: &dyn TraceInput,
         told: &mut Reports<'_>,
     ) -> anyhow::Result<()> {
         let title = trace.name();
         let mut source = trace.open().with_context(|| title.clone())?;
-        let pace = Pace { frame_events: FRAME_EVENTS, rate: None };
-        let (run, events, dropped) =
-            worker::publish(url, &self.args.publish, pace, &self.file_name(), &mut *source)
-                .with_context(|| title.clone())?;
-        let (what, status) = published(run, events, dropped);
+        let order = source.remarks().order;
+        let anew = || self.conversion(&[], &self.file_name()).sending(to, order, false);
+        let sent = sending.unwrap_or_else(anew).and_then(|sending| sending.finish(&mut *source));
+        let (what, status) = sent.with_context(|| title.clone())?;
         told.to.print(&format!("{title}: {what}\n"))?;
         told.note(status);
         Ok(())
+    }
+
+    /// How logs of its processes become traces.
+    fn conversion<'c>(&'c self, object_types: &'c [String], name: &'c str) -> Conversion<'c> {
+        let Run { args, session, .. } = *self;
+        Conversion { args, session, object_types, name, keep: self.kept_accesses() }
     }
 
     /// What the program is called in a queue.

@@ -9,12 +9,9 @@ use foresee_support::count::count;
 use foresee_trace::TraceInput;
 
 use crate::args::{Destination, SendArgs};
-use crate::commands::worker;
+use crate::commands::sending::Sending;
 use crate::input::Input;
 use crate::output::Sink;
-
-/// The exit status if something is missing.
-const INCOMPLETE: u8 = 3;
 
 pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
     ensure!(
@@ -29,7 +26,7 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
     });
     let address = match &args.to {
         Destination::Observer(address) => address.clone(),
-        Destination::Queue(url) => {
+        Destination::Queue(_) => {
             ensure!(
                 args.connections == 1 && args.shuffle.is_none() && args.retry == 0,
                 "--connections, --shuffle and --retry are for observers: a queue keeps events in order, and \
@@ -37,12 +34,12 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
             );
             let mut source = trace.open_raw()?;
             let pace = Pace { frame_events: args.frame, rate: args.rate };
-            let (run, events, dropped) =
-                worker::publish(url, &args.publish, pace, &name, &mut *source)
-                    .with_context(|| trace.name())?;
-            let (what, status) = published(run, events, dropped);
-            let name = trace.name();
-            to.print(&format!("{name}: {what}\n"))?;
+            let order = source.remarks().order;
+            let sending = Sending::open(&args.to, &args.publish, pace, &name, order, false);
+            let (what, status) = sending
+                .and_then(|sending| sending.finish(&mut *source))
+                .with_context(|| trace.name())?;
+            to.print(&format!("{}: {what}\n", trace.name()))?;
             to.finish()?;
             return Ok(status);
         }
@@ -69,16 +66,4 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
     to.print(&format!("{}: {events} sent to {address}{again}\n", trace.name()))?;
     to.finish()?;
     Ok(0)
-}
-
-/// What is said of a run that was published, and the exit status.
-pub(crate) fn published(run: ProgramId, events: u64, dropped: u64) -> (String, u8) {
-    let what = format!("{} published as run {run}", count(events, "event"));
-    match dropped {
-        0 => (what, 0),
-        n => (
-            format!("{what}, of which {n} were dropped: the verdict will not be complete"),
-            INCOMPLETE,
-        ),
-    }
 }

@@ -12,10 +12,8 @@ mod nats {
     use foresee_capture::compiler::own_cache;
     use foresee_nats::{Auth, NatsQueue, Publisher, Server, Tls, Worked, Worker, work};
     pub(crate) use foresee_nats::{Fleet, Relay};
-    use foresee_observe::wire::{Hello, new_secret};
-    use foresee_observe::{Pace, ProgramId, send_through};
+    use foresee_observe::{Outlet, ProgramId};
     use foresee_predict::session::Limits;
-    use foresee_trace::EventSource;
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
     use crate::args::{MIB, PublishArgs, QueueArgs, WorkerArgs};
@@ -70,28 +68,14 @@ mod nats {
         Ok(Server { most_event_bytes, ..server(url, &args.server)? })
     }
 
-    /// Publishes a trace as a run of a program. Returns the run, how many events it has, and how many of them were dropped.
-    pub(crate) fn publish(
+    /// A run of a program in a queue of observers.
+    pub(crate) fn outlet(
         url: &str,
         args: &PublishArgs,
-        pace: Pace,
         name: &str,
-        source: &mut dyn EventSource,
-    ) -> anyhow::Result<(ProgramId, u64, u64)> {
-        let program = ProgramId::random();
-        let mut publisher = Publisher::open(&publishing(url, args)?, name, program)?;
-        let hello = Hello {
-            program,
-            name: name.to_owned(),
-            order: source.remarks().order,
-            channels: 1,
-            token: args.token.clone().unwrap_or_default().into_bytes(),
-            secret: new_secret(),
-            is_log: false,
-        };
-        let sent = send_through(source, &hello, pace, args.lossy, &mut publisher)?;
-        publisher.finish()?;
-        Ok((program, sent.0.events, sent.1))
+        program: ProgramId,
+    ) -> anyhow::Result<Box<dyn Outlet>> {
+        Ok(Box::new(Publisher::open(&publishing(url, args)?, name, program)?))
     }
 
     /// Fails if nothing can be published there.
@@ -142,8 +126,7 @@ mod nats {
     use anyhow::bail;
     use foresee_batch::Queue;
 
-    use foresee_observe::{Pace, Program, ProgramId, Server};
-    use foresee_trace::EventSource;
+    use foresee_observe::{Outlet, Program, ProgramId, Server};
 
     use crate::args::{PublishArgs, QueueArgs, WorkerArgs};
 
@@ -189,13 +172,12 @@ mod nats {
         bail!(MISSING)
     }
 
-    pub(crate) fn publish(
+    pub(crate) fn outlet(
         _: &str,
         _: &PublishArgs,
-        _: Pace,
         _: &str,
-        _: &mut dyn EventSource,
-    ) -> anyhow::Result<(ProgramId, u64, u64)> {
+        _: ProgramId,
+    ) -> anyhow::Result<Box<dyn Outlet>> {
         bail!(MISSING)
     }
 
@@ -221,4 +203,4 @@ mod nats {
 pub(crate) use nats::MISSING;
 #[cfg(feature = "nats")]
 pub(crate) use nats::server;
-pub(crate) use nats::{Fleet, fleet, publish, queue, ready, relay, run};
+pub(crate) use nats::{Fleet, fleet, outlet, queue, ready, relay, run};

@@ -1,7 +1,7 @@
 //! Verdicts on candidates that were reached elsewhere.
 //!
 //! Searches for candidates take most of the time of a check, and none depends on another. The same holds for the reads that
-//! nondeterminism looks at. So several processes may each
+//! nondeterminism looks at, and for the bindings of a property. So several processes may each
 //! [decide](crate::session::Session::decide) a part of them, and another one that [knows](crate::session::Session::know)
 //! their verdicts does everything else as if they were its own: it proposes the same candidates, counts, confirms and
 //! reports. That is why the number of parts cannot change an answer, and why a part that is lost costs nothing but time.
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::attempt::Attempt;
 use super::tries::Candidate;
 use crate::nondeterminism::DecidedReads;
+use crate::settled::SettledBindings;
 
 /// A part of the candidates of each check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,14 +34,16 @@ impl CandidatePart {
     }
 }
 
-/// Verdicts on some candidates of the checks of one trace, and on some reads.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Verdicts on some candidates of the checks of one trace, on some reads, and on some bindings of properties.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Decided {
     /// By the name of the check.
     checks: BTreeMap<String, OfCheck>,
     /// Parts of the search for reads that could see another write.
     reads: Vec<DecidedReads>,
+    /// Parts of the searches for bindings, by search and property.
+    bindings: BTreeMap<String, Vec<SettledBindings>>,
 }
 
 /// Verdicts on some candidates of a check.
@@ -70,6 +73,19 @@ impl Decided {
                 self.reads.push(more);
             }
         }
+        for (search, more) in other.bindings {
+            let all = self.bindings.entry(search).or_default();
+            for more in more {
+                if all.iter().all(|known| more.goes_with(known)) {
+                    all.push(more);
+                }
+            }
+        }
+    }
+
+    /// What is known of the bindings in a search for a property; all of it is about the same bindings.
+    pub(crate) fn bindings(&self, search: &str) -> &[SettledBindings] {
+        self.bindings.get(search).map_or(&[], Vec::as_slice)
     }
 
     /// What is known of these reads.
@@ -140,6 +156,12 @@ impl Deciding {
     /// Keeps what was decided of some reads.
     pub(crate) fn keep_reads(&self, reads: DecidedReads) {
         self.into.lock().unwrap_or_else(PoisonError::into_inner).reads.push(reads);
+    }
+
+    /// Keeps the verdicts on some bindings in a search for a property.
+    pub(crate) fn keep_bindings(&self, search: String, bindings: SettledBindings) {
+        let mut into = self.into.lock().unwrap_or_else(PoisonError::into_inner);
+        into.bindings.entry(search).or_default().push(bindings);
     }
 
     /// Everything that was kept.

@@ -22,4 +22,5 @@ mod search;
 mod window;
 
 pub use node::Reductions;
+pub(crate) use predict::CorrectVerdict;
 pub use predict::{Correct, CorrectLimits};

@@ -12,16 +12,20 @@ use foresee_spec::observe::{EvalWarnings, ProgramState, Projection, Step};
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
 use foresee_trace::{Flow, Names, Op, Outcome, Space, Value};
+use serde::{Deserialize, Serialize};
 
 use super::node::{Machine, Reductions};
 use super::search::{BAD, Config, Found, Property, Search};
 use super::window::{Visible, Window};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
-use crate::beyond::{BYTES_PER_EVENT, BindingSearch, PropertySteps, Steps, as_far_as};
+use crate::beyond::{
+    BYTES_PER_EVENT, BindingSearch, PropertySteps, Steps, ViolatingOrder, as_far_as,
+};
 use crate::candidates::Candidates;
 use crate::confirm::Reordered;
 use crate::info::CORRECT;
 use crate::reorder::{NONE, Requirements, TooManyEvents};
+use crate::settled::{BindingVerdict, Sharing};
 use crate::shares::Shares;
 
 /// How far to search.
@@ -76,6 +80,8 @@ pub struct Correct {
     last_readers: Vec<u32>,
     watches: Vec<PropertySteps<Relevant>>,
     limits: CorrectLimits,
+    /// What others have decided, or are to know.
+    sharing: Sharing,
 }
 
 /// A relevant event.
@@ -106,7 +112,15 @@ impl Correct {
             last_readers: Vec::new(),
             watches: others.map(watch).collect(),
             limits,
+            sharing: Sharing::default(),
         }
+    }
+
+    /// Uses verdicts on bindings and objects that were reached elsewhere, or reaches some of them and nothing else.
+    #[must_use]
+    pub(crate) fn in_parts(mut self, sharing: Sharing) -> Correct {
+        self.sharing = sharing;
+        self
     }
 
     /// Whether there is any property to check.
@@ -181,6 +195,7 @@ impl Analysis for Correct {
                     limits,
                     until: time.map(|time| Instant::now() + time),
                     tally: &mut tally,
+                    sharing: &self.sharing,
                 };
                 match search.all(watch, end.out.candidates) {
                     // An unknown value might have made a difference.
@@ -288,6 +303,7 @@ struct PropertySearch<'h> {
     limits: CorrectLimits,
     until: Option<Instant>,
     tally: &'h mut SearchStats,
+    sharing: &'h Sharing,
 }
 
 impl PropertySearch<'_> {
@@ -300,10 +316,12 @@ impl PropertySearch<'_> {
         let mut troubles = EvalWarnings::default();
         // The monitor grows while the steps are read.
         let steps = std::mem::replace(&mut watch.steps, Steps::All(Vec::new()));
-        let params = watch.property.params.clone();
-        let mut one = OneBinding { search: self, watch, troubles: &mut troubles };
+        let (params, name) = (watch.property.params.clone(), watch.property.name.clone());
+        let which = (self.sharing, CORRECT, name.as_str(), watch.number);
+        let latest = CorrectVerdict::default();
+        let mut one = OneBinding { search: self, watch, troubles: &mut troubles, latest };
         let memory = one.search.limits.memory;
-        let searched = steps.search(&params, &known, memory, &mut one)?;
+        let searched = steps.search(&params, &known, memory, &mut one, which)?;
         self.tally.bindings = searched.bindings;
         self.tally.skipped = searched.skipped;
         let found = searched.found.into_iter().map(|found| Reordered {
@@ -546,6 +564,37 @@ struct OneBinding<'s, 'h> {
     search: &'s mut PropertySearch<'h>,
     watch: &'s mut PropertySteps<Relevant>,
     troubles: &'s mut EvalWarnings,
+    /// What the latest search came to.
+    latest: CorrectVerdict,
+}
+
+/// What the search for one binding came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CorrectVerdict {
+    searched: u64,
+    windows: u64,
+    nodes: u64,
+    is_cut: bool,
+    is_partial: bool,
+    is_out_of_memory: bool,
+    /// The problems with values.
+    troubles: EvalWarnings,
+    found: Option<ViolatingOrder>,
+}
+
+impl SearchStats {
+    /// Takes the flags of all searches away, so that those of the next are its own.
+    fn take_flags(&mut self) -> [bool; 3] {
+        let flags = [&mut self.is_cut, &mut self.is_partial, &mut self.is_out_of_memory];
+        flags.map(std::mem::take)
+    }
+
+    fn add_flags(&mut self, flags: [bool; 3]) {
+        self.is_cut |= flags[0];
+        self.is_partial |= flags[1];
+        self.is_out_of_memory |= flags[2];
+    }
 }
 
 impl BindingSearch<Relevant> for OneBinding<'_, '_> {
@@ -558,8 +607,51 @@ impl BindingSearch<Relevant> for OneBinding<'_, '_> {
         steps: &[(Relevant, u64)],
         _: usize,
     ) -> Result<Option<(u64, Vec<u64>)>, TooManyStates> {
-        let found = self.search.binding(self.watch, steps, self.troubles)?;
-        Ok(found.map(|order| (0, order)))
+        let tally = &mut *self.search.tally;
+        let before = (tally.searched, tally.windows, tally.nodes);
+        let flags = tally.take_flags();
+        let mut troubles = EvalWarnings::default();
+        let found = self.search.binding(self.watch, steps, &mut troubles);
+        let tally = &mut *self.search.tally;
+        let [is_cut, is_partial, is_out_of_memory] = tally.take_flags();
+        self.latest = CorrectVerdict {
+            searched: tally.searched - before.0,
+            windows: tally.windows - before.1,
+            nodes: tally.nodes - before.2,
+            is_cut,
+            is_partial,
+            is_out_of_memory,
+            troubles,
+            found: None,
+        };
+        tally.add_flags([is_cut, is_partial, is_out_of_memory]);
+        tally.add_flags(flags);
+        self.troubles.add(&self.latest.troubles);
+        Ok(found?.map(|order| (0, order)))
+    }
+
+    fn verdict(&mut self, found: &Option<ViolatingOrder>) -> Option<BindingVerdict> {
+        let verdict = CorrectVerdict { found: found.clone(), ..self.latest.clone() };
+        (!self.search.is_over()).then_some(BindingVerdict::Correct(verdict))
+    }
+
+    fn recall(&mut self, verdict: &BindingVerdict) -> Option<Option<ViolatingOrder>> {
+        let BindingVerdict::Correct(verdict) = verdict else { return None };
+        let tally = &mut *self.search.tally;
+        let nodes = tally.nodes.saturating_add(verdict.nodes);
+        if nodes >= self.search.limits.nodes {
+            return None;
+        }
+        tally.nodes = nodes;
+        tally.searched += verdict.searched;
+        tally.windows += verdict.windows;
+        tally.add_flags([verdict.is_cut, verdict.is_partial, verdict.is_out_of_memory]);
+        self.troubles.add(&verdict.troubles);
+        Some(verdict.found.clone())
+    }
+
+    fn load(&self) -> f64 {
+        self.watch.property.monitor.load()
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use num_bigint::BigUint;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::cut::Packing;
 
@@ -157,6 +159,34 @@ pub enum Count {
     Exact(BigUint),
     /// About ten to this power.
     About(f64),
+}
+
+impl Eq for Count {}
+
+/// A number of runs as it is stored: digits, or the bits of the power.
+#[derive(Serialize, Deserialize)]
+enum StoredCount {
+    Exact(String),
+    About(u64),
+}
+
+impl Serialize for Count {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let stored = match self {
+            Count::Exact(n) => StoredCount::Exact(n.to_string()),
+            Count::About(power) => StoredCount::About(power.to_bits()),
+        };
+        stored.serialize(to)
+    }
+}
+
+impl<'d> Deserialize<'d> for Count {
+    fn deserialize<D: Deserializer<'d>>(from: D) -> Result<Count, D::Error> {
+        Ok(match StoredCount::deserialize(from)? {
+            StoredCount::Exact(n) => Count::Exact(n.parse().map_err(D::Error::custom)?),
+            StoredCount::About(bits) => Count::About(f64::from_bits(bits)),
+        })
+    }
 }
 
 impl Runs {

@@ -44,3 +44,4 @@ pub use online::{Coverage, Message, Notice, Online, Stamper};
 pub use picture::{Beyond, Edge, NoPicture, Node, Picture};
 pub(crate) use predict::beginning;
 pub use predict::{Lattice, Prediction, ViolatingRuns};
+pub(crate) use tally::LatticeVerdict;

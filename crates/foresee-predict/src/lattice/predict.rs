@@ -12,17 +12,19 @@ use foresee_spec::params::{Binding, Object};
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
 use foresee_trace::{Event, Flow, Names, Op, Outcome, Pool, ThreadId, Trace, entry};
+use serde::{Deserialize, Serialize};
 
 use super::events::{Events, Item};
 use super::explore::{Explorer, Limits};
 use super::level::Count;
 use super::tables::{Meaning, Writes};
-use super::tally::SearchStats;
+use super::tally::{Found, LatticeVerdict, SearchStats};
 use super::witness::Run;
 use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Room};
 use crate::bindings::BoundSteps;
 use crate::candidates::MAX_CANDIDATES;
 use crate::info::LATTICE;
+use crate::settled::{BindingVerdict, Sharing, fingerprint};
 use crate::shares::Shares;
 
 /// A violation that some other run shows, before its witness is written out and re-checked.
@@ -39,7 +41,7 @@ pub struct Prediction {
 }
 
 /// Runs that show a violation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViolatingRuns {
     /// The shortest violating run.
     pub shortest: Schedule,
@@ -98,6 +100,8 @@ pub struct Lattice {
     /// The threads that have appeared.
     threads: Vec<bool>,
     spent: Spent,
+    /// What others have decided, or are to know.
+    sharing: Sharing,
 }
 
 /// What the events of all properties take together, before any of them is searched.
@@ -251,7 +255,15 @@ impl Lattice {
             early: None,
             threads: Vec::new(),
             spent: Spent::default(),
+            sharing: Sharing::default(),
         }
+    }
+
+    /// Uses verdicts on bindings and objects that were reached elsewhere, or reaches some of them and nothing else.
+    #[must_use]
+    pub(crate) fn in_parts(mut self, sharing: Sharing) -> Lattice {
+        self.sharing = sharing;
+        self
     }
 
     /// Reports violations as soon as they are predicted, not only at the end: for traces that are
@@ -372,7 +384,7 @@ impl Lattice {
             let left = room.memory.saturating_add(own);
             let memory = self.limits.memory.saturating_sub(held).min(left);
             let limits = Limits { time: shares.next(), memory, ..self.limits };
-            let result = watch.conclude(number, &self.clocks, limits, &mut tally);
+            let result = watch.conclude(number, &self.clocks, limits, &self.sharing, &mut tally);
             if let Some(why) = watch.cut_off
                 && tally.outcome == Some(Outcome::Exhausted)
             {
@@ -549,6 +561,7 @@ impl MonitoredProperty {
         number: usize,
         clocks: &Clocks,
         limits: Limits,
+        sharing: &Sharing,
         tally: &mut SearchStats,
     ) -> Result<(), TooManyStates> {
         if let Some(error) = self.error.take() {
@@ -556,84 +569,148 @@ impl MonitoredProperty {
         }
         // Values that are missing from the start are worth a warning even if nothing happens.
         self.projection.state_of(self.projection.initial().values().into(), &mut tally.troubles);
+        let name = self.property.name.clone();
         match std::mem::replace(&mut self.steps, Steps::ByBinding(BoundSteps::default())) {
             Steps::All(mut search) => {
                 search.explorer.spend_at_most(limits.time, limits.memory);
-                self.conclude_search(number, None, *search, tally)
+                // With a window it was searched while the trace was read.
+                let is_shared = limits.window.is_none();
+                let of = fingerprint(&[], search.steps as usize);
+                let mut settling = sharing.begin(LATTICE, &name, of);
+                if !settling.has(number) || !is_shared && sharing.is_part() {
+                    return Ok(());
+                }
+                if let Some(BindingVerdict::Lattice(verdict)) = settling.known(0)
+                    && is_shared
+                {
+                    let limits = search.explorer.limits();
+                    self.tell(number, None, verdict.clone(), limits, tally);
+                    return Ok(());
+                }
+                tally.steps = search.steps;
+                let (verdict, limits) = self.conclude_search(*search, true)?;
+                tally.steps = 0;
+                settling.keep(0, || BindingVerdict::Lattice(verdict.clone()));
+                self.tell(number, None, verdict, limits, tally);
+                settling.finish(self.property.monitor.load());
+                Ok(())
             }
             Steps::ByBinding(steps) => {
                 let bindings = steps.total(&self.property.params, limits.memory)?;
                 tally.bindings = Some(bindings.len() as u64);
+                let mut settling =
+                    sharing.begin(LATTICE, &name, fingerprint(&bindings, steps.len()));
                 let mut bound = Vec::new();
                 let mut shares = Shares::new(limits.time, bindings.len());
-                for binding in &bindings {
+                let mut ended = Ok(());
+                for (at, binding) in bindings.iter().enumerate() {
                     let limits = Limits { time: shares.next(), ..limits };
-                    let mut search = Search::new(&self.projection, &mut self.property, limits)?;
-                    steps.steps_of(binding, &mut bound);
-                    for &(bound, atoms) in &bound {
-                        search.steps += 1;
-                        let step = Step { events: atoms, ..bound.step };
-                        search.observed.step(step, &self.projection, &mut self.property)?;
-                        let write =
-                            step.write.map(|write| self.writes.number(write, &self.projection));
-                        let item = Item::new(bound.index, bound.stamp.time[0], atoms, write);
-                        let times = |thread: ThreadId| clocks.count(&bound.stamp, thread)[0];
-                        search.explorer.events.observe(bound.stamp.thread, item, times);
-                        search.ensure_few_columns()?;
+                    // Those of different objects are dealt out to different parts.
+                    if !settling.has(number + at) {
+                        continue;
                     }
-                    self.conclude_search(number, Some(binding), search, tally)?;
+                    if let Some(BindingVerdict::Lattice(verdict)) = settling.known(at) {
+                        self.tell(number, Some(binding), verdict.clone(), limits, tally);
+                        continue;
+                    }
+                    steps.steps_of(binding, &mut bound);
+                    let is_shown = tally.predictions.len() < MAX_CANDIDATES;
+                    match self.search_bound(&bound, clocks, limits, is_shown) {
+                        Ok((verdict, limits)) => {
+                            settling.keep(at, || BindingVerdict::Lattice(verdict.clone()));
+                            self.tell(number, Some(binding), verdict, limits, tally);
+                        }
+                        Err(error) => {
+                            tally.steps += bound.len() as u64;
+                            ended = Err(error);
+                            break;
+                        }
+                    }
                 }
-                Ok(())
+                settling.finish(self.property.monitor.load());
+                ended
             }
         }
     }
 
-    /// Ends a search, and goes back from what it found.
-    fn conclude_search(
+    /// Searches the lattice of one binding.
+    fn search_bound(
         &mut self,
+        bound: &[(BoundStep, u64)],
+        clocks: &Clocks,
+        limits: Limits,
+        is_shown: bool,
+    ) -> Result<(LatticeVerdict, Limits), TooManyStates> {
+        let mut search = Search::new(&self.projection, &mut self.property, limits)?;
+        for &(bound, atoms) in bound {
+            search.steps += 1;
+            let step = Step { events: atoms, ..bound.step };
+            search.observed.step(step, &self.projection, &mut self.property)?;
+            let write = step.write.map(|write| self.writes.number(write, &self.projection));
+            let item = Item::new(bound.index, bound.stamp.time[0], atoms, write);
+            let times = |thread: ThreadId| clocks.count(&bound.stamp, thread)[0];
+            search.explorer.events.observe(bound.stamp.thread, item, times);
+            search.ensure_few_columns()?;
+        }
+        self.conclude_search(search, is_shown)
+    }
+
+    /// Adds a verdict, and the prediction that follows from it.
+    fn tell(
+        &self,
         number: usize,
         binding: Option<&Binding>,
-        search: Search,
+        mut verdict: LatticeVerdict,
+        limits: Limits,
         tally: &mut SearchStats,
-    ) -> Result<(), TooManyStates> {
+    ) {
+        let is_violated = verdict.found.as_ref().is_some_and(|found| found.is_violated);
+        if is_violated && tally.predictions.len() < MAX_CANDIDATES {
+            tally.predictions.push(Prediction {
+                property: number,
+                binding: binding.map_or_else(Vec::new, |b| self.property.params.named(b)),
+                runs: verdict.found.as_mut().and_then(|found| found.shown.take()),
+                limits,
+            });
+        }
+        tally.add(&verdict);
+    }
+
+    /// Ends a search, and goes back from what it found if that `is_shown`.
+    fn conclude_search(
+        &mut self,
+        search: Search,
+        is_shown: bool,
+    ) -> Result<(LatticeVerdict, Limits), TooManyStates> {
         let Search { mut explorer, start, observed, steps } = search;
-        tally.steps += steps;
+        let limits = explorer.limits();
         if observed.monitor == StateId::BAD {
-            tally.observed += 1;
-            return Ok(());
+            let troubles = EvalWarnings::default();
+            return Ok((LatticeVerdict { steps, troubles, found: None }, limits));
         }
         let MonitoredProperty { projection, writes, property, .. } = self;
         let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
         explorer.finish(&mut meaning, true)?;
-        tally.troubles.add(explorer.tables.troubles());
-        tally.violated += u64::from(explorer.found.violation.is_some());
-        let violation = explorer.found.violation;
-        if let Some((depth, bad)) = violation.filter(|_| tally.predictions.len() < MAX_CANDIDATES) {
-            let mut runs = None;
-            if explorer.history().is_some() {
-                let shortest = explorer.run_to(depth, bad, &mut meaning)?;
-                let closest = match explorer.found.cuts as usize <= CLOSER_LOOK {
-                    true => explorer.closest(start, CLOSER_LOOK, &mut meaning)?,
-                    false => None,
-                };
-                let is_all = explorer.found.outcome == Outcome::Exhausted;
-                let all = explorer.found.runs.as_ref().filter(|_| is_all);
-                if let (Some(closest), Some(Count::Exact(runs))) = (&closest, all) {
-                    tally.violating = Some((runs - &closest.harmless).to_string());
-                }
-                let closest = closest.map(|c| (schedule(&c.run, &explorer.events), c.swaps));
-                let shortest = schedule(&shortest, &explorer.events);
-                runs = Some(ViolatingRuns { shortest, closest });
+        let troubles = explorer.tables.troubles().clone();
+        let mut found = Found::new(&explorer.found);
+        if let Some((depth, bad)) = explorer.found.violation.filter(|_| is_shown)
+            && explorer.history().is_some()
+        {
+            let shortest = explorer.run_to(depth, bad, &mut meaning)?;
+            let closest = match explorer.found.cuts as usize <= CLOSER_LOOK {
+                true => explorer.closest(start, CLOSER_LOOK, &mut meaning)?,
+                false => None,
+            };
+            let is_all = explorer.found.outcome == Outcome::Exhausted;
+            let all = explorer.found.runs.as_ref().filter(|_| is_all);
+            if let (Some(closest), Some(Count::Exact(runs))) = (&closest, all) {
+                found.violating = Some((runs - &closest.harmless).to_string());
             }
-            tally.predictions.push(Prediction {
-                property: number,
-                binding: binding.map_or_else(Vec::new, |b| property.params.named(b)),
-                runs,
-                limits: explorer.limits(),
-            });
+            let closest = closest.map(|c| (schedule(&c.run, &explorer.events), c.swaps));
+            let shortest = schedule(&shortest, &explorer.events);
+            found.shown = Some(ViolatingRuns { shortest, closest });
         }
-        tally.add(&explorer.found);
-        Ok(())
+        Ok((LatticeVerdict { steps, troubles, found: Some(found) }, limits))
     }
 }
 

@@ -2,13 +2,59 @@
 
 use foresee_spec::observe::EvalWarnings;
 use foresee_trace::Outcome;
+use serde::{Deserialize, Serialize};
 
 use super::explore::Searched;
 use super::level::Count;
-use super::predict::Prediction;
+use super::predict::{Prediction, ViolatingRuns};
 use crate::analysis::{Analysed, Conclusion, Stat};
 use crate::candidates::MAX_CANDIDATES;
 use crate::info::LATTICE;
+
+/// What the search of one lattice came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LatticeVerdict {
+    pub(super) steps: u64,
+    /// The problems with values.
+    pub(super) troubles: EvalWarnings,
+    /// `None` if the observed run fails already, so that there is nothing to predict.
+    pub(super) found: Option<Found>,
+}
+
+/// What was found in a lattice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Found {
+    pub(super) outcome: Outcome,
+    pub(super) first_cut_off: Option<usize>,
+    pub(super) cuts: u64,
+    pub(super) levels: u64,
+    pub(super) widest: u64,
+    pub(super) widest_bytes: u64,
+    pub(super) runs: Option<Count>,
+    pub(super) violating: Option<String>,
+    pub(super) is_violated: bool,
+    /// The runs that show it, if they were looked for and could be.
+    pub(super) shown: Option<ViolatingRuns>,
+}
+
+impl Found {
+    pub(super) fn new(found: &Searched) -> Found {
+        Found {
+            outcome: found.outcome,
+            first_cut_off: found.first_cut_off,
+            cuts: found.cuts,
+            levels: found.levels as u64,
+            widest: found.widest as u64,
+            widest_bytes: found.widest_bytes as u64,
+            runs: found.runs.clone(),
+            violating: None,
+            is_violated: found.violation.is_some(),
+            shown: None,
+        }
+    }
+}
 
 /// Statistics of the lattices of one property.
 #[derive(Default)]
@@ -38,14 +84,22 @@ pub(super) struct SearchStats {
 }
 
 impl SearchStats {
-    /// Adds the result of a search.
-    pub(super) fn add(&mut self, found: &Searched) {
+    /// Adds the verdict of a search.
+    pub(super) fn add(&mut self, verdict: &LatticeVerdict) {
+        self.steps += verdict.steps;
+        self.troubles.add(&verdict.troubles);
+        let Some(found) = &verdict.found else {
+            self.observed += 1;
+            return;
+        };
+        self.violated += u64::from(found.is_violated);
         self.lattices += 1;
         self.cuts += found.cuts;
-        self.levels = self.levels.max(found.levels as u64);
-        self.widest = self.widest.max(found.widest as u64);
-        self.widest_bytes = self.widest_bytes.max(found.widest_bytes as u64);
+        self.levels = self.levels.max(found.levels);
+        self.widest = self.widest.max(found.widest);
+        self.widest_bytes = self.widest_bytes.max(found.widest_bytes);
         self.runs.clone_from(&found.runs);
+        self.violating = found.violating.clone().or(self.violating.take());
         if found.outcome != Outcome::Exhausted || self.outcome.is_none() {
             self.outcome = Some(found.outcome);
         }

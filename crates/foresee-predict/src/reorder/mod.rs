@@ -37,4 +37,5 @@ pub(crate) use crate::needs::{Kind, NONE};
 pub use goal::{Answer, Effort, Goal, Sight, Wanted};
 pub use repair::Search;
 pub use requirements::{Requirements, TooManyEvents};
+pub(crate) use sliced::SlicedVerdict;
 pub use sliced::{Sliced, SlicedLimits};

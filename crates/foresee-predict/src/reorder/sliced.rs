@@ -11,16 +11,18 @@ use foresee_spec::monitor::TooManyStates;
 use foresee_spec::pattern::Position;
 use foresee_spec::property::Compiled;
 use foresee_trace::{Event, Flow, Id, Names, Op, Outcome, Pool, Space, entry};
+use serde::{Deserialize, Serialize};
 
 use super::goal::{Answer, Effort, Goal, Sight, Wanted};
 use super::repair::Search;
 use super::requirements::{Requirements, TooManyEvents};
 use super::tuples::{Candidate, Tried, Tuples};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
-use crate::beyond::{BYTES_PER_EVENT, BindingSearch, PropertySteps, as_far_as};
+use crate::beyond::{BYTES_PER_EVENT, BindingSearch, PropertySteps, ViolatingOrder, as_far_as};
 use crate::candidates::Candidates;
 use crate::confirm::Reordered;
 use crate::info::SLICED;
+use crate::settled::{BindingVerdict, Sharing};
 use crate::shares::Shares;
 
 /// The number of bindings up to which the whole trace is searched for each.
@@ -82,6 +84,8 @@ pub struct Sliced {
     stamps: Vec<Stamp>,
     watches: Vec<PropertySteps<Candidate>>,
     limits: SlicedLimits,
+    /// What others have decided, or are to know.
+    sharing: Sharing,
 }
 
 impl Sliced {
@@ -106,7 +110,15 @@ impl Sliced {
             stamps: Vec::new(),
             watches: patterns.map(watch).collect(),
             limits,
+            sharing: Sharing::default(),
         }
+    }
+
+    /// Uses verdicts on bindings and objects that were reached elsewhere, or reaches some of them and nothing else.
+    #[must_use]
+    pub(crate) fn in_parts(mut self, sharing: Sharing) -> Sliced {
+        self.sharing = sharing;
+        self
     }
 
     /// Whether there is any pattern to look for.
@@ -194,6 +206,7 @@ impl Analysis for Sliced {
                         .max(self.limits.work_per_event * self.requirements.len() as u64),
                     until: time.map(|time| Instant::now() + time),
                     tally: &mut tally,
+                    sharing: &self.sharing,
                 };
                 if let Err(error) = search.all(watch, end.out.candidates, end.room.memory) {
                     tally.trouble = Some(error.to_string());
@@ -217,6 +230,7 @@ struct PropertySearch<'h, 'r> {
     work: u64,
     until: Option<Instant>,
     tally: &'h mut SearchStats,
+    sharing: &'h Sharing,
 }
 
 impl PropertySearch<'_, '_> {
@@ -228,9 +242,12 @@ impl PropertySearch<'_, '_> {
     ) -> Result<(), TooManyStates> {
         let known = candidates.bindings_of(watch.number);
         let sequences = watch.property.sequences.clone().unwrap_or_default();
-        let mut one = OneBinding { search: self, sequences: &sequences };
-        let params = &watch.property.params;
-        let searched = watch.steps.search(params, &known, memory, &mut one)?;
+        let (sharing, before) = (self.sharing, SlicedVerdict::default());
+        let load = watch.property.monitor.load();
+        let mut one = OneBinding { search: self, sequences: &sequences, before, load };
+        let property = &watch.property;
+        let which = (sharing, SLICED, property.name.as_str(), watch.number);
+        let searched = watch.steps.search(&property.params, &known, memory, &mut one, which)?;
         self.tally.bindings = searched.bindings;
         self.tally.is_enough = searched.is_enough;
         self.tally.found = searched.found.len() as u64;
@@ -336,6 +353,38 @@ impl PropertySearch<'_, '_> {
 struct OneBinding<'s, 'h, 'r> {
     search: &'s mut PropertySearch<'h, 'r>,
     sequences: &'s [Vec<Position>],
+    /// What all searches had come to before the latest.
+    before: SlicedVerdict,
+    load: f64,
+}
+
+/// What the search for one binding came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SlicedVerdict {
+    searched: u64,
+    observed: u64,
+    tuples: u64,
+    gave_up: u64,
+    too_many_threads: bool,
+    /// How many steps it took.
+    work: u64,
+    found: Option<ViolatingOrder>,
+}
+
+impl PropertySearch<'_, '_> {
+    /// What all searches have come to so far; the work is what is left.
+    fn so_far(&self) -> SlicedVerdict {
+        SlicedVerdict {
+            searched: self.tally.searched,
+            observed: self.tally.observed,
+            tuples: self.tally.tuples,
+            gave_up: self.tally.gave_up,
+            too_many_threads: false,
+            work: self.work,
+            found: None,
+        }
+    }
 }
 
 impl BindingSearch<Candidate> for OneBinding<'_, '_, '_> {
@@ -352,9 +401,44 @@ impl BindingSearch<Candidate> for OneBinding<'_, '_, '_> {
             ..=FEW_BINDINGS => &LOOK_BACK[..],
             _ => &[self.search.limits.look_back],
         };
+        self.before = self.search.so_far();
+        let had_too_many = std::mem::take(&mut self.search.tally.too_many_threads);
         let found = self.search.binding(self.sequences, steps, look_back);
+        self.before.too_many_threads = self.search.tally.too_many_threads;
+        self.search.tally.too_many_threads |= had_too_many;
         Ok(found
             .map(|(observed, order)| (observed.into(), order.into_iter().map(u64::from).collect())))
+    }
+
+    fn verdict(&mut self, found: &Option<ViolatingOrder>) -> Option<BindingVerdict> {
+        let (before, now) = (self.before.clone(), self.search.so_far());
+        (!self.search.is_over()).then(|| {
+            BindingVerdict::Sliced(SlicedVerdict {
+                searched: now.searched - before.searched,
+                observed: now.observed - before.observed,
+                tuples: now.tuples - before.tuples,
+                gave_up: now.gave_up - before.gave_up,
+                too_many_threads: before.too_many_threads,
+                work: before.work - now.work,
+                found: found.clone(),
+            })
+        })
+    }
+
+    fn recall(&mut self, verdict: &BindingVerdict) -> Option<Option<ViolatingOrder>> {
+        let BindingVerdict::Sliced(verdict) = verdict else { return None };
+        self.search.work = self.search.work.checked_sub(verdict.work).filter(|&left| left > 0)?;
+        let tally = &mut *self.search.tally;
+        tally.searched += verdict.searched;
+        tally.observed += verdict.observed;
+        tally.tuples += verdict.tuples;
+        tally.gave_up += verdict.gave_up;
+        tally.too_many_threads |= verdict.too_many_threads;
+        Some(verdict.found.clone())
+    }
+
+    fn load(&self) -> f64 {
+        self.load
     }
 }
 

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use foresee_spec::{Diagnostic, Expanded, Interest, Resolved, resolve};
 use foresee_trace::{
-    Batch, ErrorKind, EventSource, Finding, FindingSink, Flow, GrowingTrace, Mode, Names, Position,
-    ReadError, Remarks, Validated,
+    Batch, Continued, ErrorKind, EventSource, Finding, FindingSink, Flow, GrowingTrace, Mode,
+    Names, Position, ReadError, Remarks, Validated,
 };
 
 use super::conclude::{self, Passed, give_up, load_first, needed_events, stands};
@@ -54,19 +54,62 @@ impl Session {
         loop {
             let attempt = Attempt { session: self, program, meaning: &meaning, names: &names };
             let result = attempt.run(&before, &mut reported);
-            match meaning.turned_up.take() {
-                None => return result,
-                Some(new) => names = new,
+            if let Some(new) = meaning.turned_up.take() {
+                names = new;
+                before.append(&mut reported.findings);
+                continue;
             }
-            before.append(&mut reported.findings);
+            // Names that a specification needs may be in what follows.
+            let may_mend = matches!(result, Ok(_) | Err(SessionError::Spec(_)));
+            if !may_mend || !program.is_continued() {
+                return result;
+            }
+            // What was found in the beginning of a program stays found.
+            if let Ok(examined) = &result {
+                reported.tell_all(&before, &examined.report.findings);
+            }
+            match program.continues()? {
+                Continued::Over => return result,
+                Continued::CutShort(why) => {
+                    return result.map(|mut examined| {
+                        examined.report.remarks.cut_short = Some(why);
+                        examined
+                    });
+                }
+                Continued::Anew => {}
+            }
+            if let Ok(examined) = result {
+                before = examined.report.findings;
+            }
+            reported.findings.clear();
+            names = Names::default();
+            meaning.forget();
         }
     }
+}
+
+/// Whether two findings are one, in the same trace or in a longer one of the same program.
+fn is_one(one: &Finding, other: &Finding) -> bool {
+    let is_there = one.fingerprint.is_some() && one.fingerprint == other.fingerprint;
+    let is_here = (one.event, &one.details) == (other.event, &other.details);
+    (one.kind, &one.property) == (other.kind, &other.property) && (is_there || is_here)
 }
 
 /// What has been reported.
 struct Reported<'a> {
     listener: &'a mut dyn Listener,
     findings: Vec<Finding>,
+}
+
+impl Reported<'_> {
+    /// Reports those that were not reported before.
+    fn tell_all(&mut self, before: &[Finding], findings: &[Finding]) {
+        for finding in findings {
+            if !before.iter().chain(&self.findings).any(|told| is_one(told, finding)) {
+                self.listener.found(finding);
+            }
+        }
+    }
 }
 
 /// What the specifications mean, for all sources of one program.
@@ -77,6 +120,14 @@ struct Meaning<'s> {
     resolved: RefCell<Vec<Resolved>>,
     /// All names, once there is one that changes that.
     turned_up: RefCell<Option<Names>>,
+}
+
+impl Meaning<'_> {
+    /// Another trace begins, with names of its own.
+    fn forget(&self) {
+        let interests = self.specs.iter().map(|source| Interest::new(&source.spec));
+        *self.interests.borrow_mut() = interests.collect();
+    }
 }
 
 /// A source that ends with an error as soon as a name turns up that changes the question.
@@ -304,12 +355,8 @@ impl Live<'_, '_, '_> {
             return;
         }
         let finding = &self.with_fingerprint(finding.clone());
-        let is_same = |other: &Finding| {
-            (other.kind, &other.property, other.event, &other.details)
-                == (finding.kind, &finding.property, finding.event, &finding.details)
-        };
-        // It was reported before an unrelated name appeared.
-        if !self.before.iter().any(is_same) {
+        // It was reported before an unrelated name appeared, or for the beginning of the trace.
+        if !self.before.iter().any(|told| is_one(told, finding)) {
             self.reported.listener.found(finding);
         }
         self.reported.findings.push(finding.clone());

@@ -236,16 +236,21 @@ impl Session {
         self.only = Some(questions);
     }
 
-    /// Whether a [question](Session::questions) has candidates that can be [decided](Session::decide) apart.
+    /// Whether a [question](Session::questions) has candidates, or bindings, that can be [decided](Session::decide) apart.
     pub fn has_candidates(&self, question: usize) -> bool {
         let kinds = self.all_kinds().len();
         let named = question.checked_sub(kinds).and_then(|i| self.named_analyses().nth(i));
+        let mut properties = self.specs.iter().flat_map(|source| &source.spec.properties);
+        let property = question.checked_sub(self.built_in_questions());
+        let property = property.and_then(|i| properties.nth(i));
         question < kinds
             || named.is_some_and(|kind| kind.name == NONDETERMINISM)
                 && !self.settings.nondeterminism.first
+            || property.is_some_and(|p| !p.params.is_empty() || !p.objects.is_empty())
     }
 
-    /// Decides a part of the candidates of the checks that it makes, and does nothing else.
+    /// Decides a part of the candidates of the checks that it makes, and of the bindings of its properties, and does nothing
+    /// else.
     pub fn decide(
         &mut self,
         part: CandidatePart,

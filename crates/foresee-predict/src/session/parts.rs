@@ -1,5 +1,7 @@
 //! Which engine looks at which property.
 
+use std::sync::Arc;
+
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_spec::{Expanded, Resolved};
@@ -18,6 +20,7 @@ use crate::observed::Observed;
 use crate::pattern::{Algorithm, Patterns};
 use crate::reorder::Sliced;
 use crate::runner::Search;
+use crate::settled::Sharing;
 
 /// Properties of a specification for which the same searches are made.
 #[derive(Debug)]
@@ -194,6 +197,9 @@ fn searches(
     let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
     let Part { spec, resolved, is_patterns } = part;
     let compile = || source.compile(spec);
+    let sharing = || Sharing::new(Arc::clone(&session.decided), session.deciding.clone());
+    // Whoever decides for others leaves out what takes no search.
+    let is_part = session.deciding.is_some();
     if *is_patterns {
         // This one watches the observed run, too.
         let mut patterns = Patterns::new(compile()?, resolved, names, Algorithm::Auto);
@@ -201,12 +207,12 @@ fn searches(
             patterns = patterns.reporting_early();
         }
         analyses.push(Box::new(patterns));
-    } else {
+    } else if !is_part {
         analyses.push(Box::new(Observed::new(spec, compile()?, resolved, names)));
     }
     let is_asked = session.asks_for(MONITORABILITY);
     // Patterns look at every order anyway, by the thousands; but not if the order comes from notes.
-    if !is_patterns || is_asked || order == FileOrder::Notes {
+    if !is_part && (!is_patterns || is_asked || order == FileOrder::Notes) {
         let options = settings.monitorability(order, is_asked);
         let monitorability = Monitorability::new(spec, compile()?, resolved, names, options);
         analyses.push(Box::new(monitorability));
@@ -221,18 +227,18 @@ fn searches(
         if settings.is_live {
             lattice = lattice.reporting_early();
         }
-        analyses.push(Box::new(lattice));
+        analyses.push(Box::new(lattice.in_parts(sharing())));
     }
     if settings.searches_sliced() {
         let sliced = Sliced::new(spec, compile()?, resolved, names, settings.sliced());
         if sliced.has_patterns() {
-            analyses.push(Box::new(sliced));
+            analyses.push(Box::new(sliced.in_parts(sharing())));
         }
     }
     if settings.searches_correct() {
         let correct = Correct::new(spec, compile()?, resolved, names, settings.correct());
         if correct.has_properties() {
-            analyses.push(Box::new(correct));
+            analyses.push(Box::new(correct.in_parts(sharing())));
         }
     }
     Ok(analyses)

@@ -71,6 +71,14 @@ impl Session {
             let mut summary =
                 runner::finish(&read, &source, &mut searches, candidates, kept, limits, out)?;
             summary.analysed.append(&mut left_out);
+            if self.deciding.is_some() {
+                // Whoever knows the verdicts confirms and reports.
+                summary
+                    .candidates
+                    .iter_mut()
+                    .for_each(|candidates| *candidates = Candidates::default());
+                collect.findings.clear();
+            }
             let facts = TraceFacts::new(summary.events, source.names());
             // What follows may read the trace again, with its names.
             drop(source);

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use foresee_testkit::{random_trace, trace};
 use foresee_trace::{
-    Batch, EventSource, FileOrder, Finding, FindingKind, GrowingTrace, Mode, Names, Outcome,
-    Position, ReadError, Remarks, Trace, TraceInput, Validated,
+    Batch, Continued, EventSource, FileOrder, Finding, FindingKind, GrowingTrace, Mode, Names,
+    Outcome, Position, ReadError, Remarks, Trace, TraceInput, Validated,
 };
 
 use super::conclude::{Passed, Room, conclude};
@@ -132,6 +132,48 @@ impl EventSource for Slowly<'_> {
     }
 }
 
+/// A trace that comes several times, each time with more of it.
+struct InEditions {
+    editions: Vec<Growing>,
+    now: Cell<usize>,
+    /// Whether the last one never comes.
+    is_cut_short: bool,
+}
+
+impl InEditions {
+    fn edition(&self) -> &Growing {
+        &self.editions[self.now.get()]
+    }
+}
+
+impl GrowingTrace for InEditions {
+    fn name(&self) -> String {
+        "growing".to_owned()
+    }
+    fn order(&self) -> FileOrder {
+        FileOrder::Observed
+    }
+    fn follow(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        self.edition().follow()
+    }
+    fn stored(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        self.edition().stored()
+    }
+    fn is_all_stored(&self) -> bool {
+        true
+    }
+    fn is_continued(&self) -> bool {
+        self.now.get() + 1 < self.editions.len()
+    }
+    fn continues(&self) -> Result<Continued, ReadError> {
+        if self.is_cut_short && self.now.get() + 2 == self.editions.len() {
+            return Ok(Continued::CutShort("it died".to_owned()));
+        }
+        self.now.set(self.now.get() + 1);
+        Ok(Continued::Anew)
+    }
+}
+
 /// What a listener heard.
 #[derive(Default)]
 struct Heard {
@@ -179,6 +221,64 @@ fn memory_files_and_streams_have_equal_reports() {
         witnesses.flat_map(|w| &w.order).for_each(|&event| assert!(event < events, "{seed}"));
     }
     assert!(predicted > 50 && early > 5, "one-sided: {predicted}, {early}");
+}
+
+/// However often a beginning of a trace is sent, the report is that of the whole trace; and if the whole trace never comes,
+/// that of the latest beginning.
+#[test]
+fn editions_have_the_report_of_the_last_one() {
+    let (mut found, mut early, mut again) = (0, 0, 0);
+    for seed in 0..200 {
+        let text = random_trace(seed).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let mut ends: Vec<usize> =
+            (0..chance.usize(..4)).map(|_| chance.usize(..=lines.len())).collect();
+        ends.sort_unstable();
+        ends.push(lines.len());
+        let checks: &[&str] = if seed % 2 == 0 { &["spec", "race"] } else { &["deadlock", "race"] };
+        let follow = |is_cut_short| {
+            let edition = |&end: &usize| {
+                let text: String = lines[..end].iter().map(|line| format!("{line}\n")).collect();
+                Growing { text, followed: Cell::new(0) }
+            };
+            let editions = ends.iter().map(edition).collect();
+            let program = InEditions { editions, now: Cell::new(0), is_cut_short };
+            let mut heard = Heard::default();
+            let followed = session(SPEC, checks, true).follow(&program, &mut heard);
+            assert!(heard.errors.is_empty(), "{seed}: {:?}", heard.errors);
+            (followed, heard.found)
+        };
+        let whole = Growing { text: text.clone(), followed: Cell::new(0) };
+        let whole = session(SPEC, checks, true).follow(&whole, &mut Heard::default());
+        let (followed, told_before) = follow(false);
+        assert_eq!(told(&followed), told(&whole), "{seed}");
+        // Nothing is told twice, although each edition has it.
+        for (i, one) in told_before.iter().enumerate() {
+            let is_same = |other: &&Finding| {
+                (other.kind, &other.property, other.fingerprint)
+                    == (one.kind, &one.property, one.fingerprint)
+            };
+            assert!(!told_before[..i].iter().any(|other| is_same(&other)), "{seed}: {one:?}");
+        }
+        early += told_before.len();
+        found += whole.as_ref().map_or(0, |examined| examined.report.findings.len());
+        let [.., before, _] = ends.as_slice() else { continue };
+        let text: String = lines[..*before].iter().map(|line| format!("{line}\n")).collect();
+        let whole = Growing { text, followed: Cell::new(0) };
+        let whole = session(SPEC, checks, true).follow(&whole, &mut Heard::default());
+        let (followed, _) = follow(true);
+        match (followed, whole) {
+            (Ok(mut followed), Ok(whole)) => {
+                let why = followed.report.remarks.cut_short.take();
+                assert_eq!(why.as_deref(), Some("it died"), "{seed}");
+                assert_eq!(told(&Ok(followed)), told(&Ok(whole)), "{seed}");
+                again += 1;
+            }
+            (followed, whole) => assert_eq!(told(&followed), told(&whole), "{seed}"),
+        }
+    }
+    assert!(found > 50 && early > 20 && again > 50, "one-sided: {found}, {early}, {again}");
 }
 
 /// A finding that is reported at once has a fingerprint, which is that of the whole trace unless an

@@ -25,6 +25,7 @@ pub(super) trait Grow: Send {
     fn verdict(&self, state: usize) -> Verdict;
     fn holds_at_end(&self, state: usize) -> bool;
     fn describe(&self, state: usize) -> String;
+    fn load(&self) -> f64;
 }
 
 impl<M: Machine> Lazy<M> {
@@ -92,5 +93,9 @@ where
 
     fn describe(&self, state: usize) -> String {
         if state == 0 { "bad".into() } else { self.machine.describe(&self.states[state - 1]) }
+    }
+
+    fn load(&self) -> f64 {
+        self.machine.load().max(self.len() as f64 / self.limit as f64)
     }
 }

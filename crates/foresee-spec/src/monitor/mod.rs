@@ -68,6 +68,10 @@ pub trait Machine {
     fn describe(&self, _: &Self::State) -> String {
         String::new()
     }
+    /// How much of what limits its steps, besides the number of states, has been used: 1 is all of it.
+    fn load(&self) -> f64 {
+        0.0
+    }
 }
 
 /// No state, in transition tables.
@@ -212,6 +216,12 @@ impl Monitor {
     /// The number of states so far, including the bad one.
     pub fn states(&self) -> usize {
         self.verdicts.len()
+    }
+
+    /// How much of what it may take has been used: 1 is all of it. Monitors of one property that have taken different steps
+    /// would have used at most the sum of this in one that had taken all of them.
+    pub fn load(&self) -> f64 {
+        self.growing.load()
     }
 
     /// The number of atoms of a letter.

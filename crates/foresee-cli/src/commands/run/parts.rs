@@ -61,8 +61,8 @@ impl Run<'_> {
         for i in 0..count {
             let Part { label, process, trace, notes } = open(i)?;
             self.keep(i, &trace)?;
-            if let Some(url) = &args.to {
-                self.publish(url, &trace, told)?;
+            if let Some(to) = &args.to {
+                self.publish(to, None, &trace, told)?;
                 continue;
             }
             let mut examined = told.time.examine(count - i, session, &trace)?;
