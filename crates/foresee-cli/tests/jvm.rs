@@ -97,9 +97,54 @@ fn what_is_ordered_does_not_race() {
         "LazyHolder",
         "WholeUpdate",
         "Ended",
+        "TryLocks",
+        "SharedLater",
     ] {
         expect(&["--check", "race"], program, 0, COMPLETE);
     }
+}
+
+/// The findings of a run, without the numbers of objects.
+fn findings(words: &[&str], program: &[&str]) -> Vec<String> {
+    let (status, out, err) = run(words, program);
+    assert_eq!(status, 1, "{program:?} {words:?}\n{out}{err}");
+    let is_finding = |line: &&str| line.contains(" at the same time");
+    let mut found: Vec<String> = out
+        .lines()
+        .filter(is_finding)
+        .map(|line| line.chars().filter(|c| !c.is_ascii_digit() && *c != '#').collect())
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+#[test]
+fn objects_of_one_thread_are_left_out_and_nothing_is_lost() {
+    for program in [
+        &["RacyCounter"][..],
+        &["PlainFlag"],
+        &["HiddenRace"],
+        &["SharedList"],
+        &["SharedLater", "racy"],
+    ] {
+        let race = ["--check", "race"];
+        let all = findings(&["--check", "race", "--all"], program);
+        assert_eq!(findings(&race, program), all, "{program:?}");
+        assert!(!all.is_empty(), "{program:?}");
+    }
+    let (_, out, _) = run(&["--check", "race"], &["SharedLater"]);
+    assert!(out.contains("objects that only one thread could reach are left out"), "{out}");
+    let (_, out, _) = run(&["--check", "race", "--all"], &["SharedLater"]);
+    assert!(!out.contains("are left out"), "{out}");
+}
+
+/// A way of sharing that the agent does not know of is noticed.
+#[test]
+fn an_object_that_is_shared_unseen_ends_prediction() {
+    let (status, out, err) = run(&["--check", "race"], &["SharedUnseen"]);
+    assert_eq!(status, 3, "{out}{err}");
+    assert!(out.contains("how they came to share it was not seen"), "{out}{err}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{HashMap, JvmError};
 
 /// The version of the agent's log that this reader understands.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// A field of a class.
 #[derive(Clone, Debug)]
@@ -59,6 +59,8 @@ pub(super) struct Dictionary {
     pub(super) is_async: bool,
     /// Whether call stacks are recorded.
     pub(super) has_stacks: bool,
+    /// Whether accesses of objects that only one thread could reach are left out.
+    pub(super) has_locals: bool,
     /// Whether the JVM was shut down in an orderly way.
     pub(super) has_ended: bool,
     /// The version of Java.
@@ -103,6 +105,7 @@ impl Dictionary {
             "V" => self.java = text,
             "A" => self.is_async = true,
             "P" => self.has_stacks = true,
+            "Z" => self.has_locals = true,
             "C" => drop(self.classes.insert(number, dotted(&text))),
             "S" => drop(self.sites.insert(small?, text)),
             "K" => drop(self.keys.insert(small?, text.parse().ok()?)),
@@ -211,7 +214,7 @@ mod tests {
     #[test]
     fn a_line_that_is_not_finished_is_left_out() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "V\t3\t17\nC\t1\tA\nC\t2\tB").unwrap();
+        std::fs::write(file.path(), "V\t4\t17\nC\t1\tA\nC\t2\tB").unwrap();
         let dictionary = Dictionary::read(file.path()).unwrap();
         assert_eq!((dictionary.classes.len(), &*dictionary.java), (1, "17"));
         std::fs::write(file.path(), "V\t9\t17\n").unwrap();

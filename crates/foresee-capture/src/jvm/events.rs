@@ -2,6 +2,7 @@
 
 mod boards;
 mod calls;
+mod shared;
 mod sync;
 
 use std::sync::Arc;
@@ -33,6 +34,8 @@ enum Target {
     Posts(u64, usize),
     /// What was posted at an object after a thread had missed it.
     Missed(u64),
+    /// That an object became one that several threads can reach.
+    Shared(u64),
     /// The initialisation of a class.
     Class(u64),
 }
@@ -85,6 +88,7 @@ pub(super) struct JvmSource {
     /// The last step on each channel: how many there were, the thread, and its number of events then.
     channels: HashMap<u64, (i64, usize, u64)>,
     boards: HashMap<u64, boards::Board>,
+    sharing: shared::Sharing,
     locks: Locks,
     lock_names: HashMap<u64, LockId>,
     condition_names: HashMap<u64, CondId>,
@@ -145,6 +149,7 @@ impl JvmSource {
             watched: Vec::new(),
             channels: HashMap::default(),
             boards: HashMap::default(),
+            sharing: shared::Sharing::default(),
             locks: Locks::default(),
             lock_names: HashMap::default(),
             condition_names: HashMap::default(),
@@ -273,6 +278,7 @@ impl JvmSource {
                 let thread = self.names.threads.get(self.threads[i].id);
                 (format!("{}:posts of {thread}", of(object)), String::new())
             }
+            Target::Shared(object) => (format!("{}:shared", of(object)), String::new()),
             Target::Missed(object) => (format!("{}:missed", of(object)), String::new()),
             Target::Class(object) => {
                 // The agent counts them down from -2.
@@ -493,6 +499,7 @@ impl JvmSource {
     }
 
     fn add(&mut self, i: usize, record: &Record, batch: &mut Batch) -> Result<()> {
+        self.reach(i, record, batch)?;
         let target = match self.dictionary.keys.get(&record.site) {
             Some(&key) => Target::Field(record.object, key),
             None => Target::Element(record.object, record.index),
@@ -507,7 +514,12 @@ impl JvmSource {
                 self.threads[i].old = Some(self.value(record)?);
                 Ok(())
             }
-            Kind::Object | Kind::Begin => Ok(()),
+            Kind::SharedWith => {
+                self.sharing.with(i, record.object);
+                Ok(())
+            }
+            Kind::Object => self.describe(i, record, batch),
+            Kind::Begin => Ok(()),
             Kind::Lost => {
                 self.unordered("a step was lost because the stack of its thread was full");
                 Ok(())

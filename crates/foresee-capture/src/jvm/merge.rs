@@ -1,5 +1,7 @@
 //! The records of all threads in one order: each thread's own, and that of the tickets of each stripe.
 //!
+//! A record that uses an object comes after the one that describes it, in whatever thread that is.
+//!
 //! A ticket that never came, because its thread was killed before it wrote the record, holds back everything after it. What was
 //! merged until then is what some execution did.
 //!
@@ -26,6 +28,10 @@ pub(super) struct Merge {
     joining: HashMap<usize, Vec<usize>>,
     /// The threads of objects.
     objects: HashMap<u64, usize>,
+    /// How many objects each thread has described, by the numbers of threads.
+    described: HashMap<u32, u64>,
+    /// The threads that wait for an object to be described.
+    undescribed: HashMap<u64, Vec<usize>>,
     ready: VecDeque<usize>,
     /// The thread in which the JVM ends, until it is its turn.
     last: Option<usize>,
@@ -151,6 +157,18 @@ impl Merge {
                 }
                 continue;
             };
+            // Whoever uses an object comes after the thread that described it, which shared it then if it was its own.
+            if let Some((thread, number)) = record.described() {
+                if record.kind == Kind::Object {
+                    let known = self.described.entry(thread).or_default();
+                    *known = number.max(*known);
+                    self.ready.extend(self.undescribed.remove(&record.object).unwrap_or_default());
+                } else if self.described.get(&thread).is_none_or(|&known| known < number) {
+                    self.undescribed.entry(record.object).or_default().push(i);
+                    self.ready.pop_front();
+                    continue;
+                }
+            }
             if record.stripe != 0 {
                 let next = self.next.entry(record.stripe).or_default();
                 if *next != record.ticket {
@@ -197,7 +215,7 @@ mod tests {
     }
 
     fn log(folder: &Path, threads: &[Vec<Vec<u8>>]) -> JvmLog {
-        let mut names = "V\t3\t17\n".to_owned();
+        let mut names = "V\t4\t17\n".to_owned();
         for (i, records) in threads.iter().enumerate() {
             names += &format!("T\t{}\t{} - T{i}\n", i + 1, 100 + i);
             // A page that says that the first half is in use, and nothing else was written.

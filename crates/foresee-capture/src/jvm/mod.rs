@@ -23,6 +23,7 @@ pub use trace::JvmTrace;
 
 use dictionary::Dictionary;
 
+type HashSet<T> = std::collections::HashSet<T, foldhash::fast::RandomState>;
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// Why a log could not be read.

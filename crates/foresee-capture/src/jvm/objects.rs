@@ -1,8 +1,8 @@
 //! The objects of a process, and their names.
 
 use super::dictionary::Dictionary;
-use super::record::{Kind, Records};
-use super::{HashMap, JvmError, JvmLog};
+use super::record::{Kind, NO_OBJECT, Records};
+use super::{HashMap, HashSet, JvmError, JvmLog};
 
 /// The channel of everything whose order is not known in detail.
 pub(super) const GLOBAL: u64 = u64::MAX;
@@ -16,9 +16,6 @@ struct Object {
     overall: u32,
 }
 
-/// In place of a class: another thread was first to number the object.
-const NO_OBJECT: u32 = u32::MAX;
-
 /// All objects that records mention.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Objects {
@@ -28,19 +25,54 @@ pub(super) struct Objects {
     per_class: HashMap<u32, u32>,
     /// The field in which an array was first seen: its object and the field's number.
     holders: HashMap<u64, (u64, u32)>,
+    /// The objects with which others were shared that several threads use.
+    crossing: HashSet<u64>,
     /// Whether the program is still running, so that more may come.
     is_growing: bool,
+}
+
+/// Collects what objects were shared with, and which of them a thread uses that did not describe them.
+fn sharing(
+    records: &mut Records,
+    number: u32,
+    with: &mut HashMap<u64, u64>,
+    foreign: &mut HashSet<u64>,
+) -> Result<(), JvmError> {
+    let mut pending = None;
+    while let Some(record) = records.next()? {
+        if record.kind == Kind::Object {
+            with.extend(pending.take().map(|other| (record.object, other)));
+        } else if record.described().is_some_and(|(thread, _)| thread != number) {
+            foreign.insert(record.object);
+        }
+        if record.kind == Kind::SharedWith {
+            pending = Some(record.object);
+        }
+    }
+    Ok(())
 }
 
 impl Objects {
     /// Reads what the threads of a process say about objects.
     pub(super) fn read(log: &JvmLog) -> Result<Objects, JvmError> {
         let mut objects = Objects::default();
+        // What each object was shared with, and those that others than the thread that described them use.
+        let (mut with, mut foreign) = (HashMap::default(), HashSet::default());
         for number in log.dictionary.threads.keys() {
-            let mut records = Records::open(&log.folder.join(format!("{number}.log")))?;
-            objects.see(&mut records, &mut None, &log.dictionary)?;
+            let path = log.folder.join(format!("{number}.log"));
+            objects.see(&mut Records::open(&path)?, &mut None, &log.dictionary)?;
+            if log.dictionary.has_locals {
+                sharing(&mut Records::open(&path)?, *number, &mut with, &mut foreign)?;
+            }
         }
+        let crossing = foreign.iter().filter_map(|object| with.get(object)).copied();
+        objects.crossing = crossing.chain(foreign.iter().copied()).collect();
         Ok(objects)
+    }
+
+    /// Whether several threads may use what was shared with this object.
+    pub(super) fn is_crossing(&self, object: u64) -> bool {
+        self.is_growing || self.crossing.contains(&object)
     }
 
     /// The objects of a program that is still running.

@@ -28,7 +28,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Read = 1, Write = 2, VolatileRead = 3, VolatileWrite = 4, Rmw = 5, Old = 6, Object = 8, Lost = 9,
+    Read = 1, Write = 2, VolatileRead = 3, VolatileWrite = 4, Rmw = 5, Old = 6, SharedWith = 7, Object = 8, Lost = 9,
     Acquire = 10, Release = 11, Request = 12, Try = 13, TryFor = 14, Busy = 15,
     AcquireShared = 16, ReleaseShared = 17, RequestShared = 18,
     Fork = 20, Join = 21, Begin = 22, End = 23,
@@ -39,6 +39,9 @@ kinds! {
     StackCall = 64, StackReturn = 65, StackUnknown = 66,
     TestBegin = 70, TestEnd = 71,
 }
+
+/// In place of an object's class: another thread was first to number the object.
+pub(super) const NO_OBJECT: u32 = u32::MAX;
 
 /// One record.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +57,15 @@ pub(super) struct Record {
     pub(super) index: u32,
     pub(super) object: u64,
     pub(super) value: u64,
+}
+
+impl Record {
+    /// The number of the thread that described the object, and which of its objects it is; nothing for other things.
+    pub(super) fn described(&self) -> Option<(u32, u64)> {
+        let (thread, number) = ((self.object >> 40) as u32, self.object & 0xff_ffff_ffff);
+        // Things that are not objects have small numbers, or count down from the largest.
+        (thread != 0 && thread < 1 << 23).then_some((thread, number))
+    }
 }
 
 /// The records of a thread, in its own order.

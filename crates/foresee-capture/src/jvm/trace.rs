@@ -55,7 +55,13 @@ impl<'l> JvmTrace<'l> {
         let java = &log.dictionary.java;
         let threads = count(log.dictionary.threads.len(), "thread");
         let note = format!("captured {} of {threads} (Java {java})", count(events, "event"));
-        Ok(JvmTrace { log, objects, title, captured, most, notes: vec![note] })
+        let mut notes = vec![note];
+        if log.dictionary.has_locals {
+            notes.push(
+                "accesses of objects that only one thread could reach are left out".to_owned(),
+            );
+        }
+        Ok(JvmTrace { log, objects, title, captured, most, notes })
     }
 }
 

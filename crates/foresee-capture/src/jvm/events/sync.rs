@@ -80,8 +80,10 @@ impl JvmSource {
 
     pub(super) fn busy(&mut self, i: usize, record: &Record, batch: &mut Batch) -> Result<()> {
         let lock = self.lock(record.object)?;
-        if self.locks.is_busy(record.object, i, false) {
-            let event = self.event(i, Op::Busy, record)?.with_target(lock.0);
+        let is_shared = record.value != 0;
+        if self.locks.is_busy(record.object, i, is_shared) {
+            let op = if is_shared { Op::BusyShared } else { Op::Busy };
+            let event = self.event(i, op, record)?.with_target(lock.0);
             self.push(i, event, batch);
         } else {
             let name = self.names.locks.get(lock).to_owned();

@@ -41,6 +41,9 @@ pub(super) fn inject(
     if run.args.stacks == Stacks::On {
         settings.push(("stacks", "on".to_owned()));
     }
+    if run.args.all {
+        settings.push(("filter", "none".to_owned()));
+    }
     if let Some(socket) = socket {
         settings.push(("to", format!("unix:{}", socket.display())));
         settings.push(("name", run.file_name()));

@@ -10,6 +10,11 @@ public final class Arraycopy {
                 && (long) target + length <= java.lang.reflect.Array.getLength(to);
         if (!isPossible || !Log.isOn) {
             // It fails, or copies between arrays of different types.
+            Local.share(from);
+            System.arraycopy(from, start, to, target, length);
+            return;
+        }
+        if (Local.areOwn(from, to)) {
             System.arraycopy(from, start, to, target, length);
             return;
         }

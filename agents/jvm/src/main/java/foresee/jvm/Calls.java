@@ -164,7 +164,7 @@ public final class Calls {
             log.note(Op.LOOK, 0, Ids.of(result, log), 0);
         }
         if (effect == VIEW && result != null && isView(result)) {
-            Ids.link(result, Ids.root(receiver, log), log);
+            Ids.link(result, receiver, log);
         }
     }
 

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.FieldVisitor;
 import org.objectweb.asm.MethodVisitor;
@@ -19,6 +20,9 @@ final class ClassFacts extends ClassVisitor {
     String superName;
     String source;
     boolean isInterface;
+    String[] interfaces = {};
+    /** The number of local variables of each method, in their order; 0 of those without code. */
+    int[] locals = {};
     boolean hasInitialiser;
     int version;
 
@@ -31,7 +35,44 @@ final class ClassFacts extends ClassVisitor {
         this.version = version & 0xffff;
         this.name = name;
         this.superName = superName;
+        this.interfaces = interfaces;
         isInterface = (access & Opcodes.ACC_INTERFACE) != 0;
+    }
+
+    /** Whether objects of the class get a field for the agent. */
+    boolean hasState() {
+        return !isInterface && "java/lang/Object".equals(superName);
+    }
+
+    /** Finds the numbers of local variables without reading any code. */
+    void readLocals(ClassReader reader) {
+        int at = reader.header + 8 + 2 * reader.readUnsignedShort(reader.header + 6);
+        char[] text = new char[reader.getMaxStringLength()];
+        int fields = reader.readUnsignedShort(at);
+        at += 2;
+        for (int i = 0; i < fields; i++) {
+            at = afterMember(reader, at);
+        }
+        locals = new int[reader.readUnsignedShort(at)];
+        at += 2;
+        for (int i = 0; i < locals.length; i++) {
+            int attribute = at + 8;
+            for (int left = reader.readUnsignedShort(at + 6); left > 0; left--) {
+                if ("Code".equals(reader.readUTF8(attribute, text))) {
+                    locals[i] = reader.readUnsignedShort(attribute + 8);
+                }
+                attribute += 6 + reader.readInt(attribute + 2);
+            }
+            at = attribute;
+        }
+    }
+
+    private static int afterMember(ClassReader reader, int member) {
+        int at = member + 8;
+        for (int left = reader.readUnsignedShort(member + 6); left > 0; left--) {
+            at += 6 + reader.readInt(at + 2);
+        }
+        return at;
     }
 
     @Override

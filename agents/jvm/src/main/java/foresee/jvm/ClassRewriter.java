@@ -24,8 +24,10 @@ final class ClassRewriter extends ClassVisitor {
     final int type;
     /** The class's name as programmers write it. */
     final String title;
-    /** The numbers of local variables of methods, by their names and types, if call stacks are recorded. */
-    private final Map<String, Integer> locals;
+    /** Whether call stacks are recorded. */
+    private final boolean hasStacks;
+    /** How many methods there have been. */
+    private int methods;
     final StringBuilder lines = new StringBuilder();
     private String source;
     private final Map<String, Helper> helpers = new LinkedHashMap<>();
@@ -38,9 +40,9 @@ final class ClassRewriter extends ClassVisitor {
         void write(MethodVisitor code);
     }
 
-    ClassRewriter(ClassVisitor next, ClassLoader loader, ClassFacts facts, Transformer.Watch watch, Filter filter, Map<String, Integer> locals) {
+    ClassRewriter(ClassVisitor next, ClassLoader loader, ClassFacts facts, Transformer.Watch watch, Filter filter, boolean hasStacks) {
         super(Opcodes.ASM9, next);
-        this.locals = locals;
+        this.hasStacks = hasStacks;
         this.loader = loader;
         this.facts = facts;
         this.watch = watch;
@@ -50,7 +52,7 @@ final class ClassRewriter extends ClassVisitor {
         if (type != 0) {
             Log.add(lines, "I", type, title);
         }
-        Sites.declare(loader, title, type);
+        Sites.declare(loader, title, type, facts);
         for (ClassFacts.Field field : facts.fields) {
             Sites.declare(loader, title, field.name() + ":" + field.type(), field.access(), watch.field(title, field.name()), lines);
         }
@@ -65,12 +67,13 @@ final class ClassRewriter extends ClassVisitor {
     @Override
     public MethodVisitor visitMethod(int access, String name, String type, String signature, String[] exceptions) {
         MethodVisitor next = OldCode.of(super.visitMethod(access, name, type, signature, exceptions), facts.version);
+        int locals = facts.locals[methods++];
         if (next == null || (access & (Opcodes.ACC_ABSTRACT | Opcodes.ACC_NATIVE)) != 0) {
             return next;
         }
-        StackRewriter stack = locals == null ? null : new StackRewriter(next, this, name, locals.get(name + type));
+        StackRewriter stack = hasStacks ? new StackRewriter(next, this, name, locals) : null;
         MethodVisitor marked = Tests.of(stack == null ? next : stack, facts.name, name, type);
-        return new ArrayLiterals(new CodeRewriter(marked, stack, this, access, name, type));
+        return new ArrayLiterals(new CodeRewriter(marked, stack, this, access, name, type, locals + StackRewriter.LOCALS));
     }
 
     @Override
@@ -82,6 +85,10 @@ final class ClassRewriter extends ClassVisitor {
             helper.body.write(code);
             code.visitMaxs(0, 0);
             code.visitEnd();
+        }
+        if (facts.hasState()) {
+            // A private transient field does not change how objects are serialised.
+            super.visitField(Opcodes.ACC_PRIVATE | Opcodes.ACC_TRANSIENT | Opcodes.ACC_SYNTHETIC, Shapes.FIELD, "Ljava/lang/Object;", null, null).visitEnd();
         }
         super.visitEnd();
     }
@@ -98,7 +105,12 @@ final class ClassRewriter extends ClassVisitor {
     }
 
     String helper(String key, String type, Body body) {
-        return helpers.computeIfAbsent(key, k -> new Helper("$fs$" + helpers.size(), type, body)).name;
+        Helper helper = helpers.get(key);
+        if (helper == null) {
+            helper = new Helper("$fs$" + helpers.size(), type, body);
+            helpers.put(key, helper);
+        }
+        return helper.name;
     }
 
     int site(String owner, String field, String method, int line) {

@@ -37,6 +37,10 @@ final class Helpers {
         int first = isStatic ? 0 : 1;
         int site = first + (isWrite ? value.getSize() : 0);
         int log = site + 1;
+        if (isStatic && isWrite && Log.hasLocals && Escapes.mayBeLocal(type)) {
+            code.visitVarInsn(Opcodes.ALOAD, first);
+            code.visitMethodInsn(Opcodes.INVOKESTATIC, CodeRewriter.LOCAL, "share", "(" + OBJECT + ")V", false);
+        }
         load(code, isStatic);
         code.visitFieldInsn(get, owner, field, type);
         code.visitInsn(value.getSize() == 2 ? Opcodes.POP2 : Opcodes.POP);
@@ -80,6 +84,18 @@ final class Helpers {
         int local = 0;
         for (Type argument : Type.getArgumentTypes(type)) {
             code.visitVarInsn(argument.getOpcode(Opcodes.ILOAD), local);
+            local += argument.getSize();
+        }
+    }
+
+    /** Shares those arguments of a helper that may be local. */
+    static void shareAll(MethodVisitor code, String type) {
+        int local = 0;
+        for (Type argument : Type.getArgumentTypes(type)) {
+            if (Escapes.mayBeLocal(argument.getDescriptor())) {
+                code.visitVarInsn(Opcodes.ALOAD, local);
+                code.visitMethodInsn(Opcodes.INVOKESTATIC, CodeRewriter.LOCAL, "share", "(" + OBJECT + ")V", false);
+            }
             local += argument.getSize();
         }
     }

@@ -46,16 +46,57 @@ final class Hierarchy {
         return isInherited ? type : owner;
     }
 
+    /** Whether objects of a class that does not extend {@code Object} itself have a field for the agent, by inheritance. */
+    static boolean hasState(ClassLoader loader, ClassFacts facts) {
+        String type = facts.superName;
+        while (type != null && !Transformer.isJdk(type)) {
+            type = known(loader, type).parent;
+        }
+        return "java/lang/Object".equals(type);
+    }
+
+    /** Whether the JDK may call methods of objects of a class to get an object. */
+    static boolean isAsked(ClassLoader loader, ClassFacts facts) {
+        Deque<String> left = new ArrayDeque<>(List.of(facts.interfaces));
+        if (facts.superName != null) {
+            left.add(facts.superName);
+        }
+        while (!left.isEmpty()) {
+            String type = left.pop();
+            if (Transformer.isJdk(type)) {
+                if (Escapes.isAsked(type)) {
+                    return true;
+                }
+                continue;
+            }
+            Known known = known(loader, type);
+            if (known == MISSING) {
+                return true;
+            }
+            left.addAll(known.interfaces);
+            if (known.parent != null) {
+                left.add(known.parent);
+            }
+        }
+        return false;
+    }
+
     private static Known known(ClassLoader loader, String type) {
         synchronized (classes) {
-            Known known = classes.computeIfAbsent(loader, l -> new HashMap<>()).get(type);
+            Map<String, Known> all = classes.get(loader);
+            Known known = all == null ? null : all.get(type);
             if (known != null) {
                 return known;
             }
         }
         Known read = read(loader, type);
         synchronized (classes) {
-            classes.computeIfAbsent(loader, l -> new HashMap<>()).put(type, read);
+            Map<String, Known> all = classes.get(loader);
+            if (all == null) {
+                all = new HashMap<>();
+                classes.put(loader, all);
+            }
+            all.put(type, read);
         }
         return read;
     }

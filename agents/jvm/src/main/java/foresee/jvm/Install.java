@@ -26,6 +26,7 @@ public final class Install {
         Log.limit = settings.limit;
         Log.isAsync = settings.isAsync;
         Log.hasStacks = settings.hasStacks;
+        Log.hasLocals = settings.hasLocals;
         Log.isSent = settings.observer != null;
         if (Log.isSent) {
             Sender.check(settings);

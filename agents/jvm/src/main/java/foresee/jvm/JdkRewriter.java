@@ -24,6 +24,7 @@ final class JdkRewriter {
     private static final String CONCURRENT = "java/util/concurrent/";
     private static final String THREAD = "java/lang/Thread";
     private static final String PROCESS = "java/lang/ProcessBuilder";
+    private static final String CONSTRUCTOR = "java/lang/reflect/Constructor";
     private static final String VIRTUAL = "java/lang/VirtualThread";
     private static final String COMPLETABLE = CONCURRENT + "CompletableFuture";
     private static final String TASK = CONCURRENT + "ForkJoinTask";
@@ -34,7 +35,7 @@ final class JdkRewriter {
     /** Classes that are rewritten with those that are nested in them. */
     private static final List<String> FAMILIES = List.of(COMPLETABLE, TASK, FORK_JOIN, CONCURRENT + "SubmissionPublisher");
     private static final List<String> SINGLE = List.of(THREAD, FUTURE, COUNTED, CONCURRENT + "ThreadPoolExecutor", CONCURRENT + "ScheduledThreadPoolExecutor",
-            CONCURRENT + "CountDownLatch", CONCURRENT + "CyclicBarrier", CONCURRENT + "Phaser", CONCURRENT + "Exchanger", "java/util/Timer", PROCESS);
+            CONCURRENT + "CountDownLatch", CONCURRENT + "CyclicBarrier", CONCURRENT + "Phaser", CONCURRENT + "Exchanger", "java/util/Timer", PROCESS, CONSTRUCTOR);
     /** Classes of later versions. */
     private static final List<String> LATER = List.of(VIRTUAL, CONCURRENT + "ThreadPerTaskExecutor");
 
@@ -150,6 +151,9 @@ final class JdkRewriter {
                 default -> next;
             };
         }
+        if (type.equals(CONSTRUCTOR)) {
+            return name.equals("newInstance") ? sharing(next) : next;
+        }
         if (type.equals("java/util/Timer")) {
             return isPublic ? global(next) : next;
         }
@@ -169,6 +173,20 @@ final class JdkRewriter {
             return entry(next, "foresee/jvm/Threads", "interrupting", "(Ljava/lang/Thread;)V", 0);
         }
         return next;
+    }
+
+    /** Shares what the method returns: the JDK may keep it. */
+    private static MethodVisitor sharing(MethodVisitor next) {
+        return new MethodVisitor(Opcodes.ASM9, next) {
+            @Override
+            public void visitInsn(int opcode) {
+                if (opcode == Opcodes.ARETURN) {
+                    super.visitInsn(Opcodes.DUP);
+                    super.visitMethodInsn(Opcodes.INVOKESTATIC, CodeRewriter.LOCAL, "share", "(Ljava/lang/Object;)V", false);
+                }
+                super.visitInsn(opcode);
+            }
+        };
     }
 
     private static MethodVisitor pool(String name, String descriptor, boolean isPublic, MethodVisitor next) {

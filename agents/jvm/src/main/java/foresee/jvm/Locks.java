@@ -11,6 +11,9 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
 public final class Locks {
     private enum Kind { LOCK, SHARED, CHANNEL, NONE }
 
+    /** How long a failed attempt waits for an explanation. */
+    private static final long PATIENCE_NANOS = 1_000_000_000L;
+
     private Locks() {}
 
     private static Kind kind(Lock lock) {
@@ -29,8 +32,17 @@ public final class Locks {
         }
         ThreadLog log = ThreadLog.current();
         switch (kind) {
-            case LOCK -> log.note(exclusive, site, Ids.root(lock, log), 0);
-            case SHARED -> log.note(shared, site, Ids.root(lock, log), 0);
+            case LOCK, SHARED -> {
+                int op = kind == Kind.LOCK ? exclusive : shared;
+                long id = Ids.root(lock, log);
+                LockHolders holders = Ids.holders(lock, log);
+                if (holders != null) {
+                    synchronized (holders) {
+                        log.note(op, site, id, 0);
+                        holders.note(op, log);
+                    }
+                }
+            }
             case CHANNEL -> log.note(Op.CHANNEL, site, Ids.root(lock, log), 0);
             case NONE -> { }
         }
@@ -76,13 +88,52 @@ public final class Locks {
 
     private static boolean tried(Lock lock, boolean isTaken, int how, int site) {
         Kind kind = kind(lock);
-        if (isTaken) {
-            tell(kind, lock, how, how, site);
-            note(kind, lock, Op.ACQUIRE, Op.ACQUIRE_SHARED, site);
-        } else {
-            note(kind, lock, Op.BUSY, Op.BUSY, site);
+        if (!isTaken && !(kind == Kind.LOCK || kind == Kind.SHARED) || !Log.isOn) {
+            if (!isTaken) {
+                note(kind, lock, Op.BUSY, Op.BUSY, site);
+            }
+            return isTaken;
         }
-        return isTaken;
+        if (!isTaken && failed(lock, kind == Kind.SHARED, site)) {
+            return false;
+        }
+        tell(kind, lock, how, how, site);
+        note(kind, lock, Op.ACQUIRE, Op.ACQUIRE_SHARED, site);
+        return true;
+    }
+
+    /**
+     * Records an attempt that failed, at a moment when another thread is known to hold the lock. If there is none, because the
+     * holder has not recorded yet that it took the lock, or has recorded that it gives it up, the attempt is made again: it
+     * might as well have been made a little later. Whether it has failed in the end.
+     */
+    private static boolean failed(Lock lock, boolean isShared, int site) {
+        ThreadLog log = ThreadLog.current();
+        LockHolders holders = Ids.holders(lock, log);
+        if (holders == null) {
+            return true;
+        }
+        long id = Ids.root(lock, log);
+        long begin = System.nanoTime();
+        while (true) {
+            boolean isLate = System.nanoTime() - begin > PATIENCE_NANOS;
+            synchronized (holders) {
+                if (!isShared && holders.isOwnReader(log)) {
+                    // It fails whatever other threads do.
+                    return true;
+                }
+                if (isLate || holders.isBusy(log, isShared)) {
+                    log.note(Op.BUSY, site, id, isShared ? 1 : 0);
+                    return true;
+                }
+            }
+            // Attempts with a time limit do not overtake those who wait for a fair lock.
+            boolean isQueue = lock instanceof ReentrantLock fair && fair.isFair() && fair.hasQueuedThreads();
+            if (!isQueue && lock.tryLock()) {
+                return false;
+            }
+            Thread.yield();
+        }
     }
 
     public static void unlock(Lock lock, int site) {
@@ -99,7 +150,7 @@ public final class Locks {
         Condition condition = lock.newCondition();
         if (condition != null && kind(lock) == Kind.LOCK) {
             ThreadLog log = ThreadLog.current();
-            Ids.link(condition, Ids.root(lock, log), log);
+            Ids.link(condition, lock, log);
         }
         return condition;
     }
@@ -113,8 +164,13 @@ public final class Locks {
         ThreadLog log = ThreadLog.current();
         long id = isOurs ? Ids.of(condition, log) : 0;
         long lock = isOurs ? Ids.root(condition, log) : 0;
-        if (isOurs) {
-            log.note(Op.WAIT_BEGIN, Stripes.of(lock, 0), site, id, lock);
+        LockHolders holders = isOurs ? Ids.holders(condition, log) : null;
+        int held = 0;
+        if (holders != null) {
+            synchronized (holders) {
+                log.note(Op.WAIT_BEGIN, Stripes.of(lock, 0), site, id, lock);
+                held = holders.give();
+            }
         }
         InterruptedException thrown = null;
         long result = 0;
@@ -123,8 +179,11 @@ public final class Locks {
         } catch (InterruptedException e) {
             thrown = e;
         } finally {
-            if (isOurs) {
-                log.note(Op.WAIT_END, Stripes.of(lock, 0), site, id, lock);
+            if (holders != null) {
+                synchronized (holders) {
+                    log.note(Op.WAIT_END, Stripes.of(lock, 0), site, id, lock);
+                    holders.take(log, held);
+                }
             }
         }
         if (thrown != null) {

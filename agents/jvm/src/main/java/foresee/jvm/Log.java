@@ -18,7 +18,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 final class Log {
     /** The version of the records and names, which the reader checks. */
-    private static final int VERSION = 3;
+    private static final int VERSION = 4;
 
     /** Whether events are recorded. */
     static volatile boolean isOn;
@@ -26,6 +26,8 @@ final class Log {
     static boolean isAsync;
     /** Whether call stacks are recorded. */
     static boolean hasStacks;
+    /** Whether accesses of objects that only one thread can reach are left out. */
+    static boolean hasLocals;
     /** Whether an observer gets the log while the program runs. */
     static boolean isSent;
     /** The most bytes of records. */
@@ -60,6 +62,9 @@ final class Log {
         }
         if (hasStacks) {
             write("P", 0, "");
+        }
+        if (hasLocals) {
+            write("Z", 0, "");
         }
     }
 

@@ -10,7 +10,9 @@ final class Op {
     static final int RMW = 5;
     /** The value that the read-modify-write found that comes next. */
     static final int OLD = 6;
-    /** An object, and its class. */
+    /** Another thread can reach the object that comes next since this one was shared. */
+    static final int SHARED_WITH = 7;
+    /** An object, and its class. With a type: until now, only this thread could reach it. */
     static final int OBJECT = 8;
     /** A ticket whose step could not be recorded. */
     static final int LOST = 9;
@@ -20,6 +22,7 @@ final class Op {
     static final int REQUEST = 12;
     static final int TRY = 13;
     static final int TRY_FOR = 14;
+    /** An attempt failed; its value says whether it was one to share the lock. */
     static final int BUSY = 15;
     static final int ACQUIRE_SHARED = 16;
     static final int RELEASE_SHARED = 17;

@@ -20,8 +20,14 @@ public final class Rt {
         if (key == Sites.FINAL || !Log.isOn) {
             return ThreadLog.IDLE;
         }
+        if (object != null && place.offset == 0) {
+            place.offset(object);
+        }
+        if (object != null && Local.isOwn(object, place.state)) {
+            return ThreadLog.IDLE;
+        }
         ThreadLog log = ThreadLog.current();
-        long id = Ids.of(object, log);
+        long id = object == null ? 0 : Ids.of(object, place.tag, log);
         int stripe = place.isWatched ? Stripes.WATCHED : Stripes.of(id, key);
         return log.begin(stripe, id, 0, site, place.isVolatile) ? log : ThreadLog.IDLE;
     }
@@ -43,7 +49,11 @@ public final class Rt {
             return ThreadLog.IDLE;
         }
         ThreadLog log = ThreadLog.current();
-        long id = Ids.of(array, log);
+        Ids.Entry entry = Ids.entry(array, log);
+        if (entry == null || entry.state == log) {
+            return ThreadLog.IDLE;
+        }
+        long id = Ids.idOf(array, entry, log);
         return log.begin(Stripes.of(id, index), id, index, site, false) ? log : ThreadLog.IDLE;
     }
 
@@ -189,9 +199,16 @@ public final class Rt {
         if (value != null && !array.getClass().getComponentType().isInstance(value)) {
             array[index] = value;
         }
+        Local.storing(array, value);
         ThreadLog log = element(array, index, site);
         array[index] = value;
         log.wrote(value);
+    }
+
+    /** A store that is not recorded. */
+    public static void store(Object[] array, int index, Object value) {
+        Local.storing(array, value);
+        array[index] = value;
     }
 
     // Monitors.

@@ -19,6 +19,7 @@ final class Settings {
     long limit = Long.MAX_VALUE;
     boolean isAsync;
     boolean hasStacks;
+    boolean hasLocals = true;
     /** What specifications name. */
     final List<String> fields = new ArrayList<>();
     /** Fields of the objects of a type. */
@@ -75,12 +76,13 @@ final class Settings {
             case "limit" -> limit = number(value);
             case "mode" -> isAsync = isAsync(value);
             case "stacks" -> hasStacks = hasStacks(value);
+            case "filter" -> hasLocals = hasLocals(value);
             case "field" -> fields.add(value);
             case "object" -> objects.add(value);
             case "method" -> methods.add(value);
             case "include" -> included.add(value);
             case "exclude" -> excluded.add(value);
-            default -> throw new IllegalArgumentException(where + ": unknown setting `" + name + "`: there are out, to, token, name, limit, mode, stacks, field, object, method, include, exclude");
+            default -> throw new IllegalArgumentException(where + ": unknown setting `" + name + "`: there are out, to, token, name, limit, mode, stacks, filter, field, object, method, include, exclude");
         }
     }
 
@@ -105,6 +107,14 @@ final class Settings {
             case "on" -> true;
             case "off" -> false;
             default -> throw new IllegalArgumentException("`" + when + "` does not say whether there are call stacks: on or off");
+        };
+    }
+
+    private static boolean hasLocals(String filter) {
+        return switch (filter) {
+            case "local" -> true;
+            case "none" -> false;
+            default -> throw new IllegalArgumentException("`" + filter + "` is not a filter: local or none");
         };
     }
 

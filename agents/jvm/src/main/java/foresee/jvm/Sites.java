@@ -1,16 +1,24 @@
 package foresee.jvm;
 
 import java.lang.ref.WeakReference;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.WeakHashMap;
+import jdk.internal.misc.Unsafe;
+import jdk.internal.vm.annotation.DontInline;
 
 /** The places in the program where something is recorded, and the fields that they access. */
 final class Sites {
     /** A field that is not recorded: no thread can see it change, or it is left out. */
     static final int FINAL = -1;
 
+    private static final Unsafe U = Unsafe.getUnsafe();
     private static final int STATIC = 0x8;
     private static final int IS_FINAL = 0x10;
     private static final int IS_VOLATILE = 0x40;
@@ -26,6 +34,12 @@ final class Sites {
         /** Set before the key. */
         boolean isVolatile;
         boolean isWatched;
+        /** Where objects have the field, once that is known; else 0. */
+        volatile long offset;
+        /** Where they say that only one thread can reach them; 0 where it does not matter, or they do not. Set before the offset. */
+        long state;
+        /** Where they keep their number, or 0. */
+        long tag;
         /** The initialisation that the access comes after, or 0. */
         int type;
 
@@ -103,13 +117,73 @@ final class Sites {
             return key;
         }
 
+        /** Where an object has the field. Fails as an access of a field does. */
+        @DontInline
+        long offset(Object object) {
+            if (object == null) {
+                throw failed(new NullPointerException("Cannot access field \"" + field.substring(0, field.indexOf(':')) + "\", because its object is null"));
+            }
+            if (offset == 0) {
+                if (key == 0) {
+                    resolve(object);
+                }
+                Class<?> declaring = declaring(object.getClass());
+                if (declaring == null) {
+                    throw failed(new NoSuchFieldError(owner + "." + field));
+                }
+                // A specification wants all accesses.
+                tag = Shapes.of(ownerAmong(object.getClass())).state();
+                state = isWatched || !Log.hasLocals ? 0 : tag;
+                String name = field.substring(0, field.indexOf(':'));
+                offset = isAmbiguous(declaring, name) ? Privileged.call(() -> offsetIn(declaring, name)) : U.objectFieldOffset(declaring, name);
+            }
+            return offset;
+        }
+
         private Field findFor(Object object) throws ClassNotFoundException {
-            Class<?> start = object != null ? object.getClass() : loaded(owner);
+            Class<?> start = object != null ? ownerAmong(object.getClass()) : loaded(owner);
+            return start == null ? null : Sites.find(start, field);
+        }
+
+        /** The class that the access names, among an object's class and those above. */
+        private Class<?> ownerAmong(Class<?> type) {
+            Class<?> start = type;
             while (start != null && !start.getName().equals(owner)) {
                 start = start.getSuperclass();
             }
-            return start == null ? null : Sites.find(start, field);
+            return start;
         }
+
+        /** The class that declares the field. */
+        private Class<?> declaring(Class<?> type) {
+            for (Class<?> c = ownerAmong(type); c != null; c = c.getSuperclass()) {
+                if (declares(c, field)) {
+                    return c;
+                }
+            }
+            return null;
+        }
+
+        /** The place of one of several fields of a name, by its type. */
+        private long offsetIn(Class<?> type, String name) {
+            for (java.lang.reflect.Field one : type.getDeclaredFields()) {
+                if (one.getName().equals(name) && one.getType().descriptorString().equals(field.substring(name.length() + 1))) {
+                    return U.objectFieldOffset(one);
+                }
+            }
+            throw new NoSuchFieldError(owner + "." + field);
+        }
+    }
+
+    /** An access fails where the program made it. */
+    private static <T extends Throwable> T failed(T thrown) {
+        StackTraceElement[] stack = thrown.getStackTrace();
+        int own = 0;
+        while (own < stack.length && stack[own].getClassName().startsWith("foresee.jvm.")) {
+            own++;
+        }
+        thrown.setStackTrace(Arrays.copyOfRange(stack, own, stack.length));
+        return thrown;
     }
 
     /** A field: its number, and the number of the initialisation that accesses of it come after. */
@@ -121,6 +195,12 @@ final class Sites {
         boolean isComplete;
         /** The number of its initialisation. */
         int type;
+        /** The names of its fields that refer to objects. */
+        final List<String> references = new ArrayList<>();
+        /** Whether its objects have a field for the agent, which those of classes that extend it inherit. */
+        boolean hasState;
+        /** Names that several fields have, of different types. */
+        final Set<String> ambiguous = new HashSet<>();
     }
 
     private static volatile Site[] sites = new Site[1024];
@@ -153,10 +233,46 @@ final class Sites {
     }
 
     /** Notes a class that is about to be loaded. */
-    static synchronized void declare(ClassLoader loader, String type, int initialisation) {
+    static synchronized void declare(ClassLoader loader, String type, int initialisation, ClassFacts facts) {
         Fields fields = fields(loader, type);
         fields.isComplete = true;
         fields.type = initialisation;
+        fields.hasState = facts.hasState();
+        Set<String> names = new HashSet<>();
+        for (ClassFacts.Field field : facts.fields) {
+            if (!names.add(field.name())) {
+                fields.ambiguous.add(field.name());
+            }
+            if ((field.access() & STATIC) == 0 && Escapes.mayBeLocal(field.type())) {
+                fields.references.add(field.name());
+            }
+        }
+    }
+
+    /** What the agent keeps in objects of a class. */
+    static synchronized Shapes.Shape shape(Class<?> type) {
+        Fields fields = known(type);
+        if (fields == null || !fields.isComplete || !Collections.disjoint(fields.ambiguous, fields.references)) {
+            return Shapes.none();
+        }
+        Shapes.Shape above = fields.hasState ? Shapes.none() : Shapes.of(type.getSuperclass());
+        return fields.hasState || above != Shapes.none() ? Shapes.extended(above, type, fields.references) : Shapes.none();
+    }
+
+    private static Fields known(Class<?> type) {
+        ClassLoader loader = type.getClassLoader();
+        return classes.getOrDefault(loader == null ? BOOT : loader, Map.of()).get(type.getName());
+    }
+
+    /** Whether a class declares a field of this name and type. */
+    private static synchronized boolean declares(Class<?> type, String field) {
+        Fields fields = known(type);
+        return fields != null && fields.all.containsKey(field);
+    }
+
+    private static synchronized boolean isAmbiguous(Class<?> type, String name) {
+        Fields fields = known(type);
+        return fields == null || fields.ambiguous.contains(name);
     }
 
     /** Whether a class was seen before it was loaded. */
@@ -178,8 +294,19 @@ final class Sites {
     }
 
     private static Fields fields(ClassLoader loader, String type) {
-        Map<String, Fields> all = classes.computeIfAbsent(loader == null ? BOOT : loader, l -> new HashMap<>());
-        return all.computeIfAbsent(type, t -> new Fields());
+        // Without lambda expressions, which take their time when a JVM starts.
+        ClassLoader key = loader == null ? BOOT : loader;
+        Map<String, Fields> all = classes.get(key);
+        if (all == null) {
+            all = new HashMap<>();
+            classes.put(key, all);
+        }
+        Fields fields = all.get(type);
+        if (fields == null) {
+            fields = new Fields();
+            all.put(type, fields);
+        }
+        return fields;
     }
 
     static Field find(Class<?> type, String name, Class<?> value) {

@@ -7,8 +7,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.objectweb.asm.ClassReader;
-import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.Handle;
 import org.objectweb.asm.Label;
 import org.objectweb.asm.MethodVisitor;
@@ -20,6 +18,9 @@ import org.objectweb.asm.Opcodes;
  * whatever happened in between.
  */
 final class StackRewriter extends MethodVisitor {
+    /** How many local variables it adds. */
+    static final int LOCALS = 2;
+
     private final ClassRewriter type;
     private final String name;
     private final boolean isConstructor;
@@ -45,23 +46,6 @@ final class StackRewriter extends MethodVisitor {
         this.name = name;
         this.locals = locals;
         isConstructor = name.equals("<init>");
-    }
-
-    /** The number of local variables of each method of a class, by its name and type. */
-    static Map<String, Integer> locals(ClassReader reader) {
-        Map<String, Integer> all = new HashMap<>();
-        reader.accept(new ClassVisitor(Opcodes.ASM9) {
-            @Override
-            public MethodVisitor visitMethod(int access, String name, String type, String signature, String[] exceptions) {
-                return new MethodVisitor(Opcodes.ASM9) {
-                    @Override
-                    public void visitMaxs(int stack, int locals) {
-                        all.put(name + type, locals);
-                    }
-                };
-            }
-        }, ClassReader.SKIP_DEBUG | ClassReader.SKIP_FRAMES);
-        return all;
     }
 
     private int site() {

@@ -25,6 +25,8 @@ public final class ThreadLog extends RecordFile {
     private static final Map<Thread, ThreadLog> WORKERS = Collections.synchronizedMap(new IdentityHashMap<>());
     /** Stands for a log while it is being made, and for one that could not be. */
     private final boolean isIdle;
+    /** Whose log it is. Where an object has it in place of a number, only this thread can reach the object. */
+    final Thread thread;
 
     private long ids;
     /** Objects that the thread has used lately. */
@@ -69,11 +71,13 @@ public final class ThreadLog extends RecordFile {
     private ThreadLog() {
         super(0);
         isIdle = true;
+        thread = null;
     }
 
-    private ThreadLog(int number) {
+    private ThreadLog(int number, Thread thread) {
         super(number);
         isIdle = false;
+        this.thread = thread;
     }
 
     /** The log of the current thread. */
@@ -113,7 +117,7 @@ public final class ThreadLog extends RecordFile {
                 return known;
             }
         }
-        ThreadLog log = new ThreadLog(Log.newThread());
+        ThreadLog log = new ThreadLog(Log.newThread(), thread);
         if (!log.room()) {
             return IDLE;
         }
@@ -135,9 +139,13 @@ public final class ThreadLog extends RecordFile {
         return (long) number << 40 | ++ids;
     }
 
-    void tellObject(long id, int type) {
+    /** Describes an object. It was shared together with another, or is shared now, or neither is known. */
+    void tellObject(long id, int type, long sharedWith, boolean isShared) {
         room();
-        put(Op.OBJECT, 0, 0, 0, 0, 0, id, type);
+        if (sharedWith != 0) {
+            put(Op.SHARED_WITH, 0, 0, 0, 0, 0, sharedWith, 0);
+        }
+        put(Op.OBJECT, isShared ? 1 : 0, 0, 0, 0, 0, id, type);
     }
 
     // Steps that are recorded beside what they stand for.

@@ -3,7 +3,6 @@ package foresee.jvm;
 import java.lang.instrument.ClassFileTransformer;
 import java.security.ProtectionDomain;
 import java.util.List;
-import java.util.Map;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassWriter;
 import org.objectweb.asm.MethodTooLargeException;
@@ -58,16 +57,17 @@ final class Transformer implements ClassFileTransformer {
         ClassReader reader = reader(bytes);
         ClassFacts facts = new ClassFacts();
         reader.accept(facts, ClassReader.SKIP_CODE | ClassReader.SKIP_DEBUG);
+        facts.readLocals(reader);
         Hierarchy.declare(loader, facts);
         byte[] rewritten;
         try {
-            rewritten = rewrite(loader, reader, facts, Log.hasStacks ? StackRewriter.locals(reader) : null);
+            rewritten = rewrite(loader, reader, facts, Log.hasStacks);
         } catch (MethodTooLargeException e) {
             // Without call stacks it may fit. Its methods are then left out of them, like those of the JDK.
             if (!Log.hasStacks) {
                 throw e;
             }
-            rewritten = rewrite(loader, reader, facts, null);
+            rewritten = rewrite(loader, reader, facts, false);
         }
         if (major > (NEWEST & 0xff)) {
             rewritten[MAJOR_AT] = (byte) major;
@@ -75,11 +75,10 @@ final class Transformer implements ClassFileTransformer {
         return rewritten;
     }
 
-    /** The local variables of methods are given if call stacks are recorded. */
-    private byte[] rewrite(ClassLoader loader, ClassReader reader, ClassFacts facts, Map<String, Integer> locals) {
+    private byte[] rewrite(ClassLoader loader, ClassReader reader, ClassFacts facts, boolean hasStacks) {
         ClassWriter writer = new ClassWriter(reader, ClassWriter.COMPUTE_MAXS);
-        ClassRewriter rewriter = new ClassRewriter(writer, loader, facts, watch, filter, locals);
-        reader.accept(rewriter, locals == null ? 0 : ClassReader.EXPAND_FRAMES);
+        ClassRewriter rewriter = new ClassRewriter(writer, loader, facts, watch, filter, hasStacks);
+        reader.accept(rewriter, hasStacks ? ClassReader.EXPAND_FRAMES : 0);
         byte[] rewritten = writer.toByteArray();
         rewriter.tell();
         return rewritten;
