@@ -97,13 +97,13 @@ struct Freed {
 
 /// What comes before the next event of each thread by starts and joins: the time of a thread grows with each start of another.
 #[derive(Debug, Default)]
-struct Starts {
+pub(crate) struct Starts {
     threads: Vec<Arc<Vec<u32>>>,
 }
 
 impl Starts {
     /// What comes before the next event of a thread, with its own time.
-    fn of(&mut self, thread: ThreadId) -> &mut Arc<Vec<u32>> {
+    pub(crate) fn of(&mut self, thread: ThreadId) -> &mut Arc<Vec<u32>> {
         let known = entry(&mut self.threads, thread.index());
         if thread.index() < MOST_THREADS && known.len() <= thread.index() {
             let times = Arc::make_mut(known);
@@ -113,12 +113,12 @@ impl Starts {
         known
     }
 
-    fn time(&mut self, thread: ThreadId) -> u32 {
+    pub(crate) fn time(&mut self, thread: ThreadId) -> u32 {
         self.of(thread).get(thread.index()).copied().unwrap_or(0)
     }
 
     /// Whatever comes before the next event of `from` comes before that of `to`.
-    fn precede(&mut self, from: ThreadId, to: ThreadId) {
+    pub(crate) fn precede(&mut self, from: ThreadId, to: ThreadId) {
         let from = Arc::clone(self.of(from));
         let to = Arc::make_mut(self.of(to));
         if to.len() < from.len() {
@@ -127,7 +127,7 @@ impl Starts {
         to.iter_mut().zip(&*from).for_each(|(to, &from)| *to = (*to).max(from));
     }
 
-    fn start(&mut self, parent: ThreadId, child: ThreadId) {
+    pub(crate) fn start(&mut self, parent: ThreadId, child: ThreadId) {
         self.precede(parent, child);
         if let Some(time) = Arc::make_mut(self.of(parent)).get_mut(parent.index()) {
             *time += 1;
@@ -177,7 +177,7 @@ impl Initial {
 }
 
 /// Whether an access of a thread at some time comes before what has these times.
-fn is_before(after: &[u32], (thread, time): (ThreadId, u32)) -> bool {
+pub(crate) fn is_before(after: &[u32], (thread, time): (ThreadId, u32)) -> bool {
     after.get(thread.index()).is_some_and(|&known| known >= time)
 }
 

@@ -220,7 +220,7 @@ impl Replayer<'_> {
         let Some(tail) = log::find(&scratch.path().join("logs"))?.into_iter().next() else {
             return Ok(Err(nothing_recorded()));
         };
-        let log = Log::open_within(&tail, self.memory / 4, &mut |_| {});
+        let log = Log::open_within(&tail, self.memory / 4, Keep::Shared, &mut |_| {});
         let log = log.context("the log cannot be read")?;
         let (moved, lost) = schedule.moved_to(&log, &symbols_of(&log))?;
         let needed = script::told(schedule, Mode::Switch);
@@ -257,7 +257,7 @@ impl Replayer<'_> {
         let ended = self.launch(scratch.path(), Some(&script), Some(heard.clone()), held)?;
         let found = log::find(&scratch.path().join("logs")).context("cannot look for the log")?;
         for (i, tail) in found.iter().enumerate() {
-            let log = Log::open_within(tail, self.memory / 4, &mut |_| {});
+            let log = Log::open_within(tail, self.memory / 4, Keep::Shared, &mut |_| {});
             let log = log.context("the log cannot be read")?;
             if log.header.replay.state != State::Off {
                 let attempt = self.judge(schedule, way, &log, &ended, heard.messages())?;

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use foresee_rt::format::{BUFFER_AT, Delayed, LOST, MAGIC, STACK, Tag, VERSION, how, last};
 
 use crate::lost::Lost;
+use crate::private::Keep;
 use crate::replay::Progress;
 use calls::{CallStacks, CallTree};
 use channels::Channels;
@@ -326,14 +327,15 @@ fn read_head(path: &Path) -> Result<Head, LogError> {
 impl Log {
     /// Scans the log that belongs to a tail.
     pub fn open(tail: &Path) -> Result<Log, LogError> {
-        Log::open_within(tail, usize::MAX, &mut |_| {})
+        Log::open_within(tail, usize::MAX, Keep::Shared, &mut |_| {})
     }
 
     /// The same with this many bytes for a table of the memory that it accesses; what is private is not known beforehand if
-    /// they are too few. `progress` gets the number of records so far.
+    /// they are too few. No more will be kept of it than `keep` says. `progress` gets the number of records so far.
     pub fn open_within(
         tail: &Path,
         most: usize,
+        keep: Keep,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Log, LogError> {
         let (head, mut records) = Log::records(tail)?;
@@ -369,6 +371,8 @@ impl Log {
         let is_sieved = !log.header.filtered;
         let mut sieve = is_sieved.then(|| Sieve::new(log.header.free_running));
         let mut segments = Segments::new(log.header.size, most / 4);
+        // As in `private`, settled accesses matter to regions that are meant to be atomic.
+        let mut leaves_settled = keep == Keep::Unsettled && !log.header.free_running;
         let mut shown = 0;
         let mut stacks = CallStacks::default();
         loop {
@@ -443,6 +447,7 @@ impl Log {
                 }
                 What::Sync(Tag::Module) => log.modules.extend(module(&record)),
                 What::Sync(Tag::Instrumented) => instrumented.push(record.pc),
+                What::Sync(Tag::RegionBegin | Tag::Enter) => leaves_settled = false,
                 What::Sync(tag @ (Tag::Send | Tag::Receive | Tag::Look)) => {
                     log.channels.add(record.address, record.thread, tag);
                 }
@@ -515,7 +520,7 @@ impl Log {
             if let Some((thread, address, _, size)) = log.pending {
                 sieve.touch(thread, address, size.min(PENDING));
             }
-            let Sieved { quiet, boundaries, loud } = sieve.finish(&log.modules);
+            let Sieved { quiet, boundaries, loud } = sieve.finish(&log.modules, leaves_settled);
             (log.quiet, log.boundaries, log.is_sieved) = (quiet, boundaries, true);
             log.skips = segments.finish(&loud).into();
         }

@@ -2,6 +2,10 @@
 //! threads read it, and nobody ever writes or frees it, as a table of constants. In a long run that is nearly all memory,
 //! and it is known after one pass over the log, so the next pass needs no names and no variables for it.
 //!
+//! Where the questions allow it, memory is left out as well if it is *settled*, in the sense of `private`: starts and joins of threads
+//! put all accesses in order, one of which writes or frees. Most of that belongs to one thread, which is joined before another
+//! one frees it; or it is written before the threads start that read it.
+//!
 //! This is a first filter by address, across all lives of the memory; `private` then examines each variable of what
 //! remains. Memory remains if it is accessed after it was freed, or holds a value that no hook saw written, because
 //! another thread may have written it.
@@ -14,17 +18,43 @@ use foresee_rt::format::{Access, Tag};
 use super::Module;
 use super::memory::{Boundaries, bytes_of};
 use super::pages::{PER_PAGE, Pages};
-use super::records::{Record, Simple, What};
+use super::records::{LOW_BYTES, Record, Simple, What};
 use super::source::KEPT_BY_LIBC;
 use super::unseen::Data;
 use super::{HashMap, HashSet};
+use crate::private::{Starts, is_before};
+use foresee_trace::ThreadId;
 
 /// No thread has accessed it.
 const NO_THREAD: u16 = 0;
-/// Several threads have.
+/// Several threads have, in no order.
 const SHARED: u16 = u16::MAX - 1;
 /// It must be kept.
 const KEPT: u16 = u16::MAX;
+
+/// Who has accessed a word.
+///
+/// Without readers, all accesses come before what follows the owner's at this time in its thread, or are among them. With readers, that
+/// holds for all writes, while the reads of others come after these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(4))]
+struct Who {
+    owner: u16,
+    /// How many threads the owner had started, and one; [`LATE`] if they are too many.
+    time: u8,
+    /// The thread that has read it since, or [`SEVERAL`].
+    reader: u8,
+}
+
+/// A time of which nothing is known to come after it.
+const LATE: u8 = u8::MAX;
+/// More than one thread, or one with a large number.
+const SEVERAL: u8 = u8::MAX;
+
+impl Who {
+    const KEPT: Who = Who { owner: KEPT, time: 0, reader: 0 };
+    const SHARED: Who = Who { owner: SHARED, time: 0, reader: 0 };
+}
 
 /// The state of eight aligned bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,16 +62,24 @@ struct Word {
     /// The bytes, the first of them lowest, and which of them are known.
     bytes: u64,
     known: u8,
-    /// Whether it has been accessed in its current life.
-    is_used: bool,
-    /// Whether the block that it was in has been freed.
-    is_freed: bool,
-    /// The thread that has accessed it.
-    owner: u16,
+    /// Its current life.
+    life: Life,
     /// The bytes at which accesses begin, or before which they end; the lowest also for blocks of memory.
     starts: u8,
     /// How it is accessed otherwise.
     flags: u8,
+    who: Who,
+}
+
+/// How far the life of a word has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Life {
+    /// It has not been accessed.
+    #[default]
+    Unused,
+    Used,
+    /// It was accessed, and then the block that it was in was freed.
+    Freed,
 }
 
 /// An access covers only a part of it, or it alone.
@@ -54,6 +92,10 @@ const WRITTEN_FROM: u8 = 4;
 const STRANGE: u8 = 8;
 /// It was written, or freed.
 const CHANGED: u8 = 16;
+/// More than one thread has accessed it.
+const MET: u8 = 32;
+/// There were others than plain reads and writes.
+const SPECIAL: u8 = 64;
 
 /// The least number of words in a wide cell. Smaller ones may be structures, whose parts have names.
 const LEAST_WIDE: usize = 8;
@@ -78,6 +120,102 @@ pub(super) struct Sieve {
     used: HashSet<u64>,
     /// What reads see is not known for certain.
     is_free_running: bool,
+    threads: Threads,
+}
+
+/// The threads, and how starts and joins order them.
+#[derive(Debug, Default)]
+struct Threads {
+    starts: Starts,
+    /// All that have accessed memory.
+    seen: HashSet<u32>,
+    /// The latest, and what a word is like that it alone has accessed.
+    latest: u32,
+    mine: Who,
+    /// Whether everything so far comes before what it does next, if that was asked.
+    is_alone: Option<bool>,
+}
+
+impl Threads {
+    /// What a word is like after an access of a thread, if nothing else is known of it.
+    #[inline(always)]
+    fn who(&mut self, thread: u32) -> Who {
+        if self.latest != thread { self.another(thread) } else { self.mine }
+    }
+
+    #[cold]
+    fn another(&mut self, thread: u32) -> Who {
+        let owner = u16::try_from(thread).ok().filter(|&me| me < SHARED).unwrap_or(KEPT);
+        let time = u8::try_from(self.starts.time(ThreadId(thread))).unwrap_or(LATE);
+        self.seen.insert(thread);
+        (self.latest, self.is_alone) = (thread, None);
+        self.mine = if owner == KEPT { Who::KEPT } else { Who { owner, time, reader: 0 } };
+        self.mine
+    }
+
+    /// A thread starts another one.
+    fn start(&mut self, thread: u32, other: u32) {
+        self.starts.start(ThreadId(thread), ThreadId(other));
+        self.another(thread);
+    }
+
+    /// A thread has waited for the end of another one.
+    fn join(&mut self, thread: u32, other: u32) {
+        self.starts.precede(ThreadId(other), ThreadId(thread));
+        self.another(thread);
+    }
+
+    /// Whether what other threads have done comes before the next access of the latest one.
+    fn is_alone(&mut self) -> bool {
+        let (me, starts) = (ThreadId(self.latest), &mut self.starts);
+        *self.is_alone.get_or_insert_with(|| {
+            let others = self.seen.iter().filter(|&&other| other != me.0);
+            others.map(|&other| ThreadId(other)).all(|other| {
+                let time = starts.time(other);
+                is_before(starts.of(me), (other, time))
+            })
+        })
+    }
+
+    /// The latest thread accesses a word of others. What of this its starts and joins do not put in order is shared.
+    #[cold]
+    fn meet(&mut self, word: &mut Word, is_write: bool) {
+        let Who { owner, time, reader } = word.who;
+        let mine = self.mine;
+        word.who = match owner {
+            NO_THREAD => mine,
+            // Its own, at an earlier time.
+            _ if owner == mine.owner && reader == 0 => mine,
+            _ if mine.owner == KEPT => Who::KEPT,
+            _ => {
+                word.flags |= MET;
+                let me = u8::try_from(mine.owner).unwrap_or(SEVERAL);
+                let owner_is = (ThreadId(u32::from(owner)), u32::from(time));
+                let is_after = owner == mine.owner
+                    || time != LATE && is_before(self.starts.of(ThreadId(self.latest)), owner_is);
+                let is_only_reader = reader == 0 || reader == me && me != SEVERAL;
+                if is_write {
+                    match is_after && is_only_reader || self.is_alone() {
+                        true => mine,
+                        false => Who::SHARED,
+                    }
+                } else if word.flags & CHANGED != 0 && !is_after {
+                    Who::SHARED
+                } else {
+                    let is_first = is_only_reader && owner != mine.owner;
+                    Who { reader: if is_first { me } else { SEVERAL }, ..word.who }
+                }
+            }
+        };
+    }
+
+    /// Notes that a thread accesses a word.
+    #[inline(always)]
+    fn own(&mut self, word: &mut Word, thread: u32, is_write: bool) {
+        if self.who(thread) != word.who && word.who.owner < SHARED {
+            self.meet(word, is_write);
+        }
+    }
 }
 
 /// What can be left out.
@@ -132,6 +270,8 @@ impl Sieve {
                 self.delimit(address, value);
                 self.free(thread, address, value, record.at);
             }
+            What::Sync(Tag::Fork) => self.threads.start(thread, value as u32),
+            What::Sync(Tag::Join) => self.threads.join(thread, value as u32),
             _ => {}
         }
     }
@@ -139,8 +279,13 @@ impl Sieve {
     /// Processes a simple access.
     #[inline(always)]
     pub(super) fn see_simple(&mut self, thread: u32, one: &Simple) {
-        // To read the same again changes nothing, and whether an access is atomic does not matter.
-        let access = if one.is_write { Access::Write } else { Access::Read };
+        // To read the same again changes nothing.
+        let access = match (one.is_write, one.is_plain) {
+            (true, true) => Access::Write,
+            (false, true) => Access::Read,
+            (true, false) => Access::AtomicWrite,
+            (false, false) => Access::AtomicRead,
+        };
         let value = (usize::from(one.size), one.value, 0);
         self.access((thread, access), one.address, value);
     }
@@ -165,7 +310,7 @@ impl Sieve {
         let end = address.saturating_add(size);
         for granule in (address & !7..end).step_by(8) {
             let word = self.words.entry(granule);
-            own(word, thread);
+            self.threads.own(word, thread, true);
             word.flags |= NARROW | WRITTEN_NARROW | CHANGED;
         }
         for at in [address, end] {
@@ -183,21 +328,23 @@ impl Sieve {
     ) {
         let from = (address & 7) as u32;
         let mask = ((1u32 << size) - 1) << from;
-        let by = (thread, access);
-        self.part(by, address, (mask as u8, value << (8 * from), old << (8 * from)));
+        let (by, bits, bytes) = ((thread, access), 8 * from, LOW_BYTES[size & 15]);
+        self.part(by, address, (mask as u8, bytes << bits), (value << bits, old << bits));
         if mask > 0xff {
-            let (next, passed) = ((address | 7).wrapping_add(1), 64 - 8 * from);
-            self.part(by, next, ((mask >> 8) as u8, value >> passed, old >> passed));
+            let (next, passed) = ((address | 7).wrapping_add(1), 64 - bits);
+            let holds = (value >> passed, old >> passed);
+            self.part(by, next, ((mask >> 8) as u8, bytes >> passed), holds);
         }
     }
 
     /// An access of a part of eight aligned bytes, or of these alone.
     #[inline(always)]
-    fn part(&mut self, by: (u32, Access), at: u64, (mask, value, old): (u8, u64, u64)) {
+    fn part(&mut self, by: (u32, Access), at: u64, which: (u8, u64), holds: (u64, u64)) {
+        let mask = which.0;
         if mask == 0 {
             return;
         }
-        let word = self.word(by, at, (mask, value, old));
+        let word = self.word(by, at, which, holds);
         word.flags |= if by.1.writes() { NARROW | WRITTEN_NARROW } else { NARROW };
         // The first byte and the one after the last, if that is among the eight.
         let first = mask & mask.wrapping_neg();
@@ -220,7 +367,7 @@ impl Sieve {
             self.begin(by, at);
         }
         for word in words {
-            self.word(by, at, (0xff, u64::from_le_bytes(*word), 0));
+            self.word(by, at, (0xff, u64::MAX), (u64::from_le_bytes(*word), 0));
             at = at.wrapping_add(8);
         }
         match tail.is_empty() {
@@ -236,33 +383,35 @@ impl Sieve {
         word.flags |= if by.1.writes() { WRITTEN_FROM } else { 0 };
     }
 
-    /// An access of the bytes in a mask of eight aligned bytes.
+    /// An access of some of eight aligned bytes, by a bit and by all bits for each byte.
     #[inline(always)]
     fn word(
         &mut self,
         (thread, access): (u32, Access),
         at: u64,
-        (mask, value, old): (u8, u64, u64),
+        (mask, accessed): (u8, u64),
+        (value, old): (u64, u64),
     ) -> &mut Word {
-        let Sieve { words, blocks, data, used, is_free_running } = self;
+        let Sieve { words, blocks, data, used, is_free_running, threads } = self;
         let word = words.entry(at);
-        if !word.is_used {
-            begin_life(word, at, (blocks, data, used));
+        match word.life {
+            Life::Used => {}
+            Life::Unused => begin_life(word, at, (blocks, data, used)),
+            Life::Freed => word.who = Who::KEPT,
         }
-        if word.is_freed {
-            word.owner = KEPT;
-        }
-        own(word, thread);
+        threads.own(word, thread, access.writes());
         let seen = if access == Access::Rmw { old } else { value };
         if access.reads()
-            && !*is_free_running
+            && (word.bytes ^ seen) & accessed != 0
             && (word.bytes ^ seen) & bytes_of(mask & word.known) != 0
+            && !*is_free_running
         {
-            word.owner = KEPT;
+            word.who = Who::KEPT;
             word.flags |= STRANGE;
         }
-        word.flags |= if access.writes() { CHANGED } else { 0 };
-        let accessed = bytes_of(mask);
+        let is_plain = matches!(access, Access::Read | Access::Write);
+        word.flags |=
+            if access.writes() { CHANGED } else { 0 } | if is_plain { 0 } else { SPECIAL };
         word.bytes = word.bytes & !accessed | value & accessed;
         word.known |= mask;
         word
@@ -271,9 +420,10 @@ impl Sieve {
     /// Freeing memory accesses all of it.
     fn free(&mut self, thread: u32, address: u64, size: u64, at: u64) {
         let mut is_used = false;
-        self.words.within(address, size, |word| {
-            is_used |= word.is_used;
-            own(word, thread);
+        let Sieve { words, threads, .. } = self;
+        words.within(address, size, |word| {
+            is_used |= word.life != Life::Unused;
+            threads.own(word, thread, true);
             word.flags |= CHANGED;
         });
         if is_used {
@@ -284,7 +434,11 @@ impl Sieve {
         {
             block.is_freed = true;
             block.freed_unused = (!is_used).then_some(at);
-            self.words.within(address, size, |word| word.is_freed = word.is_used);
+            self.words.within(address, size, |word| {
+                if word.life == Life::Used {
+                    word.life = Life::Freed;
+                }
+            });
             return;
         }
         self.blocks.remove(&address);
@@ -305,7 +459,7 @@ impl Sieve {
     /// Begins a new life of a range of memory; its earlier accesses still count.
     fn renew(&mut self, address: u64, size: u64) {
         self.words.within(address, size, |word| {
-            (word.is_used, word.is_freed, word.known) = (false, false, 0);
+            (word.life, word.known) = (Life::Unused, 0);
         });
     }
 
@@ -321,9 +475,9 @@ impl Sieve {
         Boundaries::new(all, false)
     }
 
-    /// What can be left out, and where accesses begin and end, once all records were seen. In the memory of `modules`,
-    /// variables have names and types, so that it has no wide cells.
-    pub(super) fn finish(self, modules: &[Module]) -> Sieved {
+    /// What can be left out, settled memory too if `leaves_settled`, and where accesses begin and end, once all records were
+    /// seen. In the memory of `modules`, variables have names and types, so that it has no wide cells.
+    pub(super) fn finish(self, modules: &[Module], leaves_settled: bool) -> Sieved {
         let mut pages: Vec<(u64, &[Word; PER_PAGE])> = self.words.iter().collect();
         pages.sort_unstable_by_key(|&(page, _)| page);
         let is_named = |&(page, _): &(u64, _)| {
@@ -333,7 +487,7 @@ impl Sieve {
         };
         let is_named: Vec<bool> = pages.iter().map(is_named).collect();
         let (starts, quiet) = (vec![[0; PER_PAGE]; pages.len()], vec![[0; 8]; pages.len()]);
-        let mut cut = Cut { pages, starts, quiet };
+        let mut cut = Cut { pages, starts, quiet, leaves_settled };
         let count = cut.pages.len() * PER_PAGE;
         // All words, by their index in the pages; nothing is known of what lies between two pages.
         let begins = |cut: &Cut<'_>, at: usize, alone: u8, from: u8| {
@@ -363,11 +517,11 @@ impl Sieve {
             }
             from = to;
         }
-        let Cut { pages, starts, quiet } = cut;
+        let Cut { pages, starts, quiet, .. } = cut;
         let mut loud = HashMap::default();
         for (&(page, words), quiet) in pages.iter().zip(&quiet) {
             let is_loud =
-                |i: usize| words[i].owner != NO_THREAD && quiet[i / 64] >> (i % 64) & 1 == 0;
+                |i: usize| words[i].who.owner != NO_THREAD && quiet[i / 64] >> (i % 64) & 1 == 0;
             let of_block =
                 |block: usize| u8::from((64 * block..64 * (block + 1)).any(is_loud)) << block;
             let bits = (0..8).fold(0, |bits, block| bits | of_block(block));
@@ -393,6 +547,7 @@ struct Cut<'w> {
     starts: Vec<[u8; PER_PAGE]>,
     /// A bit for each word that can be left out.
     quiet: Vec<[u64; 8]>,
+    leaves_settled: bool,
 }
 
 impl Cut<'_> {
@@ -402,10 +557,13 @@ impl Cut<'_> {
 
     /// Adds a wide cell, or single words if it is too small.
     fn add(&mut self, cell: Range<usize>) {
-        let is_quiet = |word: &Word| match word.owner {
+        let leaves_settled = self.leaves_settled;
+        let is_quiet = |word: &Word| match word.who.owner {
             KEPT | NO_THREAD => false,
-            SHARED => word.flags & CHANGED == 0,
-            _ => true,
+            _ if word.flags & CHANGED == 0 => true,
+            SHARED => false,
+            _ if word.flags & MET == 0 => true,
+            _ => leaves_settled && word.flags & SPECIAL == 0,
         };
         let is_wide = cell.len() >= LEAST_WIDE;
         // All of a wide cell is left out, or nothing.
@@ -441,27 +599,15 @@ fn begin_life(
         Some(block) if block.is_freed => {
             // Whether it was used before it is freed, or after that, still counts.
             used.extend(block.freed_unused);
-            word.owner = KEPT;
+            word.who = Who::KEPT;
             None
         }
         Some(_) => Some([0; 8]),
         None => data.holds(at & !7).map(|(bytes, _)| bytes),
     };
-    word.is_used = true;
+    word.life = Life::Used;
     word.known = if holds.is_some() { 0xff } else { 0 };
     word.bytes = u64::from_le_bytes(holds.unwrap_or_default());
-}
-
-/// Notes that a thread has accessed a word.
-#[inline]
-fn own(word: &mut Word, thread: u32) {
-    let me = u16::try_from(thread).ok().filter(|&me| me < SHARED).unwrap_or(KEPT);
-    word.owner = match word.owner {
-        NO_THREAD => me,
-        owner if owner == me => owner,
-        KEPT => KEPT,
-        _ => SHARED,
-    };
 }
 
 impl Quiet {

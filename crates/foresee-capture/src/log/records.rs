@@ -130,6 +130,8 @@ pub struct Record<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Simple {
     pub(super) is_write: bool,
+    /// Whether it is not atomic.
+    pub(super) is_plain: bool,
     pub(super) inexact: bool,
     pub(super) size: u8,
     pub(super) times: u32,
@@ -189,15 +191,47 @@ fn part(record: &[u8; PADDING], at: usize, size: usize) -> u64 {
     word & LOW_BYTES[size & 15]
 }
 
-/// The numbers of accesses that consist of the fixed part of their record alone, and of those that write; as bits.
+/// The numbers of accesses that consist of the fixed part of their record alone, of those that are not atomic, and of those that
+/// write; as bits.
 const SIMPLE: u8 = 1 << Access::Read as u8
     | 1 << Access::Write as u8
     | 1 << Access::AtomicRead as u8
     | 1 << Access::AtomicWrite as u8
     | 1 << Access::RelaxedRead as u8
     | 1 << Access::RelaxedWrite as u8;
+const PLAIN: u8 = 1 << Access::Read as u8 | 1 << Access::Write as u8;
 const WRITES: u8 =
     1 << Access::Write as u8 | 1 << Access::AtomicWrite as u8 | 1 << Access::RelaxedWrite as u8;
+
+/// How many bytes the return address, the address and the value of a record take, and all its fixed part.
+#[derive(Clone, Copy)]
+struct Lengths {
+    pc: u8,
+    address: u8,
+    value: u8,
+    all: u8,
+}
+
+/// The same, by the byte that says so.
+const LENGTHS: [Lengths; 256] = {
+    let mut all = [Lengths { pc: 0, address: 0, value: 0, all: 0 }; 256];
+    let mut code = 0;
+    while code < 256 {
+        let pc = PC_SIZES[code & 3] as u8;
+        let (address, value) = (SIZES[code >> 2 & 7] as u8, SIZES[code >> 5] as u8);
+        all[code] = Lengths { pc, address, value, all: 2 + pc + address + value };
+        code += 1;
+    }
+    all
+};
+
+impl Lengths {
+    #[inline(always)]
+    fn of(code: u8) -> (usize, usize, usize, usize) {
+        let Lengths { pc, address, value, all } = LENGTHS[usize::from(code)];
+        (usize::from(pc), usize::from(address), usize::from(value), usize::from(all))
+    }
+}
 
 /// Whether a record has the return address and the address of the one before.
 #[inline]
@@ -206,7 +240,7 @@ fn is_in_place(record: &[u8; PADDING]) -> bool {
 }
 
 /// The lowest bytes of a number, by how many; only up to eight make sense.
-const LOW_BYTES: [u64; 16] = {
+pub(super) const LOW_BYTES: [u64; 16] = {
     let mut masks = [u64::MAX; 16];
     let mut bytes = 0;
     while bytes < 8 {
@@ -434,15 +468,14 @@ impl Records {
         // Behind the chunk there are zeros, a record that does not fit.
         while let Some(fixed) = self.chunk.get(at..).and_then(|rest| rest.first_chunk::<PADDING>())
         {
-            let (tag, sizes) = (fixed[0], usize::from(fixed[1]));
+            let tag = fixed[0];
             let (size, access) = (tag & 7, tag >> 3 & 7);
             let is_simple = tag < 2 * ACCESSES && SIMPLE >> access & 1 != 0;
             if !is_simple || size > POINTER || size == RUN {
                 break;
             }
-            let of_pc = PC_SIZES[sizes & 3];
-            let (of_address, of_value) = (SIZES[sizes >> 2 & 7], SIZES[sizes >> 5]);
-            let mut next = at + 2 + of_pc + of_address + of_value;
+            let (of_pc, of_address, of_value, length_of) = Lengths::of(fixed[1]);
+            let mut next = at + length_of;
             if next > length {
                 break;
             }
@@ -464,7 +497,19 @@ impl Records {
             };
             let (from, to) = (self.base + at as u64, self.base + next as u64);
             at = next;
-            let one = Simple { is_write, inexact, size, times, pc, address, value, at: from, to };
+            let is_plain = PLAIN >> access & 1 != 0;
+            let one = Simple {
+                is_write,
+                is_plain,
+                inexact,
+                size,
+                times,
+                pc,
+                address,
+                value,
+                at: from,
+                to,
+            };
             if !see(&one, &around) {
                 break;
             }
@@ -517,10 +562,8 @@ impl Records {
             }
             let fixed = self.chunk.get(self.at..).and_then(|rest| rest.first_chunk::<PADDING>());
             let Some(fixed) = fixed else { return Err(self.corrupt("a record is cut off")) };
-            let (tag, sizes) = (fixed[0], usize::from(fixed[1]));
-            let of_pc = PC_SIZES[sizes & 3];
-            let (of_address, of_value) = (SIZES[sizes >> 2 & 7], SIZES[sizes >> 5]);
-            let length = 2 + of_pc + of_address + of_value;
+            let tag = fixed[0];
+            let (of_pc, of_address, of_value, length) = Lengths::of(fixed[1]);
             if self.at + length > self.length() {
                 return Err(self.corrupt("a record is cut off"));
             }

@@ -370,8 +370,9 @@ impl Run<'_> {
         let memory = conversion.memory();
         let bar = input::progress("reading");
         let mut show = |records| bar.set_position(records);
+        let keep = self.kept_accesses();
         let logs: Result<Vec<Log>, _> =
-            found.iter().map(|tail| Log::open_within(tail, memory / 4, &mut show)).collect();
+            found.iter().map(|tail| Log::open_within(tail, memory / 4, keep, &mut show)).collect();
         bar.finish_and_clear();
         let logs = logs.context("the log cannot be read")?;
         let mut lost = lost::find(folder, &logs);

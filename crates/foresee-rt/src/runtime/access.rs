@@ -58,6 +58,9 @@ pub(super) fn plain<const SIZE: usize, const WRITE: bool>(address: usize, pc: us
     let t = thread::current();
     // SAFETY: hooks are called with the address of the access that follows; the thread's own state.
     unsafe {
+        if !config::filter() && !t.is_null() && (address & 7) + SIZE <= 8 {
+            return plain_unfiltered::<SIZE, WRITE>(address, pc, t);
+        }
         if t.is_null()
             || (*t).busy.load(Relaxed) as usize | (*t).pending.size != 0
             || (address & 7) + SIZE > 8
@@ -88,6 +91,55 @@ pub(super) fn plain<const SIZE: usize, const WRITE: bool>(address: usize, pc: us
 }
 
 // Continuations of the hook. The arguments stay in the registers in which they were passed.
+
+/// Everything is recorded. Nearly always the thread has the token, and the log room for its next records; a store that was
+/// announced at the hook before is recorded first.
+#[inline(never)]
+unsafe fn plain_unfiltered<const SIZE: usize, const WRITE: bool>(
+    address: usize,
+    pc: usize,
+    t: *mut Thread,
+) {
+    // SAFETY: in a hook of `t` for this access.
+    unsafe {
+        if (*t).busy.load(Relaxed) != 0 {
+            return plain_from_the_start::<SIZE, WRITE>(address, pc);
+        }
+        // As in `enter`.
+        (*t).busy.store(1, Relaxed);
+        compiler_fence(SeqCst);
+        let pending = &raw mut (*t).pending;
+        let is_usual = (*t).fuel > 0
+            && token::is_held_by(t)
+            && log::is_ready(t)
+            && ((*pending).size <= 8 && !(*pending).is_atomic && !(*t).inexact);
+        if !is_usual {
+            (*t).busy.store(0, Release);
+            return plain_from_the_start::<SIZE, WRITE>(address, pc);
+        }
+        (*t).fuel -= 1;
+        let size = (*pending).size;
+        if size != 0 && (WRITE || !is_copy(t, SIZE, pc)) {
+            (*pending).size = 0;
+            let (address, pc) = ((*pending).address, (*pending).pc);
+            if size.is_power_of_two() {
+                log::put_ready(t, tag(Access::Write, size), pc, address, load(address, size));
+            } else {
+                run(t, tag(Access::Write, 1), address, size, pc);
+            }
+            if !WRITE {
+                log::no_pending();
+            }
+        }
+        if WRITE {
+            *pending = announced(address, SIZE, pc);
+            log::note_pending(t);
+        } else {
+            log::put_ready(t, tag(Access::Read, SIZE), pc, address, load(address, SIZE));
+        }
+        super::leave(t);
+    }
+}
 
 /// Several threads may read the memory.
 #[inline(never)]

@@ -238,12 +238,14 @@ pub(super) fn note_successor() {
 }
 
 impl Log {
+    #[inline(always)]
     unsafe fn number(&mut self, n: u64, size: usize) {
         // SAFETY: there is always room for RECORD_MAX bytes behind `at`.
         unsafe { self.buffer.add(self.at).cast::<u64>().write_unaligned(n.to_le()) };
         self.at += size;
     }
 
+    #[inline(always)]
     unsafe fn record(&mut self, mut tag: u8, pc: u64, address: u64, mut value: u64) {
         if tag & 0x87 == 3 && value >> 40 != 0 {
             let near = zigzag(value.wrapping_sub(address));
@@ -309,6 +311,7 @@ impl Log {
         }
     }
 
+    #[inline(always)]
     unsafe fn commit(&mut self) {
         // SAFETY: the head is mapped as long as the process lives. The records are in memory before the new end is, and
         // the mapped memory outlives the process.
@@ -368,6 +371,39 @@ impl Log {
 pub(super) unsafe fn put(t: *mut Thread, tag: u8, pc: usize, address: usize, value: u64) {
     // SAFETY: by the caller's promise, and under the lock if necessary.
     unsafe { put_with(t, tag, pc, address, value, &[]) }
+}
+
+/// Whether the next records of `t` need nothing before them, neither room nor what the thread has called; then
+/// [`put_ready`] can write two, one of which may have bytes.
+///
+/// # Safety
+/// The caller is `t`, in a hook, and holds the token.
+#[inline(always)]
+pub(super) unsafe fn is_ready(t: *mut Thread) -> bool {
+    // SAFETY: the log is ours while the token is.
+    unsafe {
+        let log = &*LOG.0.get();
+        log.thread == (*t).id
+            && log.at + 4 * RECORD_MAX <= CAPACITY
+            && config::recording()
+            && !(*t).callers.has_moved
+            && !gate::is_following()
+    }
+}
+
+/// The same as [`put`], where that [has nothing else to do](is_ready).
+///
+/// # Safety
+/// The caller holds the token, and the log is ready for `t`.
+#[inline(always)]
+pub(super) unsafe fn put_ready(t: *mut Thread, tag: u8, pc: usize, address: usize, value: u64) {
+    // SAFETY: the log is ours while the token is.
+    unsafe {
+        let log = &mut *LOG.0.get();
+        log.record(tag, pc as u64, address as u64, value);
+        log.commit();
+        (*t).place += 1;
+    }
 }
 
 /// Writes a record of `t` that bytes follow.
