@@ -127,7 +127,8 @@ impl Hello {
             return Err(too_long("the secret is longer than 64 bytes"));
         }
         // Without a secret, older observers understand it, too.
-        let flags = u8::from(self.is_log) * IS_LOG | u8::from(self.has_editions) * HAS_EDITIONS;
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        let flags = flag(self.is_log, IS_LOG) | flag(self.has_editions, HAS_EDITIONS);
         let version = if self.secret.is_empty() && flags == 0 { 1 } else { VERSION };
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&version.to_le_bytes());
