@@ -370,7 +370,7 @@ impl Run<'_> {
         let memory = conversion.memory();
         let bar = input::progress("reading");
         let mut show = |records| bar.set_position(records);
-        let keep = self.kept_accesses();
+        let keep = conversion.keep;
         let logs: Result<Vec<Log>, _> =
             found.iter().map(|tail| Log::open_within(tail, memory / 4, keep, &mut show)).collect();
         bar.finish_and_clear();

@@ -180,7 +180,7 @@ impl Conversion<'_> {
         copies: &Path,
     ) -> Option<anyhow::Result<Sending>> {
         let Ok(Some(tail)) = snapshot::copy(tail, copies) else { return sending };
-        let Ok(log) = Log::open_within(&tail, self.memory() / 4, &mut |_| {}) else {
+        let Ok(log) = Log::open_within(&tail, self.memory() / 4, self.keep, &mut |_| {}) else {
             return sending;
         };
         let symbols = symbols_of(&log);
