@@ -13,8 +13,9 @@
 //! as such: cycles among atomic regions, values in specifications, and the number of reads. Only the caller knows whether
 //! somebody asks for these.
 //!
-//! An *initial value* matters only if a read finds it, after the variable was written: it could then have come before that write.
-//! If no read does, no reordering in which reads see what they saw depends on it, and it is left out.
+//! An *initial value* matters only if a read finds it, after the variable was written, and starts and joins do not keep the read
+//! behind the first write: it could then have come before that write. If no such read does, no reordering in which reads see what
+//! they saw depends on it, and it is left out.
 //!
 //! Freeing memory accesses all of it: a block of one thread that another one frees is not private, and the variables of a block
 //! are settled only if their accesses come before the end of the block in the same way.
@@ -140,28 +141,46 @@ impl Starts {
 struct Initial {
     /// For each variable, the number of its value, counted from one.
     numbers: Vec<u32>,
-    values: Vec<(Value, bool)>,
+    values: Vec<InitialValue>,
+}
+
+#[derive(Debug)]
+struct InitialValue {
+    value: Value,
+    /// The thread that writes the variable first, and its time then.
+    written: (ThreadId, u32),
+    is_found: bool,
 }
 
 impl Initial {
-    fn get(&mut self, var: VarId) -> Option<&mut (Value, bool)> {
+    fn get(&mut self, var: VarId) -> Option<&mut InitialValue> {
         let number = *self.numbers.get(var.index())?;
         self.values.get_mut(number.checked_sub(1)? as usize)
     }
 
-    fn tell(&mut self, var: VarId, value: Option<Value>) {
+    /// A variable gets its initial value before its first write, which is the next access.
+    fn tell(&mut self, event: &Event, value: Option<Value>, starts: &mut Starts) {
+        let written = (event.thread(), starts.time(event.thread()));
         // Without a value, nobody can say whether a read finds it.
-        self.values.push((value.unwrap_or(Value::Int(0)), value.is_none()));
-        *entry(&mut self.numbers, var.index()) = self.values.len() as u32;
+        let (value, is_found) = (value.unwrap_or(Value::Int(0)), value.is_none());
+        self.values.push(InitialValue { value, written, is_found });
+        *entry(&mut self.numbers, event.var().index()) = self.values.len() as u32;
     }
 
     #[inline]
-    fn read(&mut self, event: &Event, pool: &Pool) {
+    fn read(&mut self, event: &Event, pool: &Pool, starts: &mut Starts) {
         if self.values.is_empty() || !event.op().reads() {
             return;
         }
-        if let Some((value, is_found)) = self.get(event.var()) {
-            *is_found |= pool.value_found(event).is_none_or(|found| found == *value);
+        let Some(initial) = self.get(event.var()).filter(|initial| !initial.is_found) else {
+            return;
+        };
+        let (writer, time) = initial.written;
+        // The times of threads with large numbers are not known.
+        let is_behind = event.thread() == writer
+            || time != 0 && is_before(starts.of(event.thread()), initial.written);
+        if !is_behind {
+            initial.is_found = pool.value_found(event).is_none_or(|found| found == initial.value);
         }
     }
 
@@ -169,7 +188,7 @@ impl Initial {
     fn left_out(&self) -> HashSet<VarId> {
         let is_left_out = |&number: &u32| {
             let at = (number as usize).checked_sub(1);
-            at.and_then(|at| self.values.get(at)).is_some_and(|&(_, is_found)| !is_found)
+            at.and_then(|at| self.values.get(at)).is_some_and(|initial| !initial.is_found)
         };
         let all = self.numbers.iter().enumerate();
         all.filter(|(_, number)| is_left_out(number)).map(|(var, _)| VarId(var as u32)).collect()
@@ -245,10 +264,10 @@ impl Owners {
                 continue;
             }
             if event.op() == Op::Init {
-                self.initial.tell(event.var(), batch.pool.value(event));
+                self.initial.tell(event, batch.pool.value(event), &mut self.starts);
                 continue;
             }
-            self.initial.read(event, &batch.pool);
+            self.initial.read(event, &batch.pool, &mut self.starts);
             let index = event.var().index();
             let owner = entry(&mut self.owners, index);
             if *owner == Owner::Many {
@@ -293,8 +312,8 @@ impl Owners {
     /// Keeps a variable, whichever threads access it.
     pub(crate) fn keep(&mut self, var: VarId) {
         *entry(&mut self.owners, var.index()) = Owner::Many;
-        if let Some((_, is_found)) = self.initial.get(var) {
-            *is_found = true;
+        if let Some(initial) = self.initial.get(var) {
+            initial.is_found = true;
         }
     }
 
@@ -474,9 +493,10 @@ mod tests {
     #[test]
     fn initial_values_stay_where_a_read_finds_them_again() {
         let trace = trace! {
-            T1: init(again)=0, w(again)=1, w(again)=0, init(gone)=0, w(gone)=1, init(asked)=0, w(asked)=1,
-            init(alone)=0, w(alone)=1, w(alone)=0;
-            T2: r(again)=0, r(gone)=1, r(asked)=1
+            T1: init(early)=0, w(early)=0, fork(T3), init(again)=0, w(again)=1, w(again)=0, init(gone)=0, w(gone)=1,
+            init(asked)=0, w(asked)=1, init(alone)=0, w(alone)=1, w(alone)=0;
+            T2: r(again)=0, r(gone)=1, r(asked)=1;
+            T3: r(early)=0, w(early)=1
         };
         let mut batch =
             Batch { events: trace.events.clone(), pool: trace.pool.clone(), ..Batch::default() };
@@ -489,6 +509,8 @@ mod tests {
             .expect("something is left out");
         shared.narrow(&mut batch);
         let left = [
+            "w(early)=0",
+            "fork(T3)",
             "init(again)=0",
             "w(again)=1",
             "w(again)=0",
@@ -498,6 +520,8 @@ mod tests {
             "r(again)=0",
             "r(gone)=1",
             "r(asked)=1",
+            "r(early)=0",
+            "w(early)=1",
         ];
         assert_eq!(described(&batch, &shared.names), left);
     }

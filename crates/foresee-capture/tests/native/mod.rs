@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus, Output};
 use foresee_capture::compiler::{self, Kit, KitError, Language};
 use foresee_capture::log::{self, Block, Log, Names, Pc, Piece, Stats};
 use foresee_capture::runtime;
-use foresee_trace::{Mode, Trace, Validated};
+use foresee_trace::{Mode, Op, Trace, Validated};
 use object::{Object, ObjectSymbol};
 
 /// A directory with the runtime and the header.
@@ -144,7 +144,8 @@ pub(crate) fn only_trace(out: &Output, logs: &Path, program: &Path) -> (Log, Tra
 /// What each thread did to things that have names, thread by thread.
 pub(crate) fn by_thread(trace: &Trace) -> BTreeMap<String, Vec<String>> {
     let mut threads = BTreeMap::<String, Vec<String>>::new();
-    for event in &trace.events {
+    // Initial values are no steps of threads.
+    for event in trace.events.iter().filter(|event| event.op() != Op::Init) {
         let text = event.describe(&trace.names, &trace.pool).to_string();
         if !text.contains('?') {
             threads

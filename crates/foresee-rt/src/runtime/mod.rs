@@ -228,7 +228,10 @@ const IN_LOADER: u32 = 5;
 /// In a hook of `t`, which relies on nothing that other threads change meanwhile.
 unsafe fn in_libc<R>(t: *mut Thread, act: impl FnOnce() -> R) -> (R, bool) {
     // SAFETY: as for the caller.
-    unsafe { lend(t, IN_LIBC, act) }
+    unsafe {
+        access::settle(t);
+        lend(t, IN_LIBC, act)
+    }
 }
 
 /// Looks something up in libc's tables of what is loaded. A thread that loads a library holds their lock, and has hooks: those of
@@ -251,11 +254,11 @@ fn in_loader<R>(look_up: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Lets another thread take the token while this one acts.
+/// Lets another thread take the token while this one acts. A store that is announced stays so: it may be the one of this
+/// hook, and still to come.
 unsafe fn lend<R>(t: *mut Thread, how: u32, act: impl FnOnce() -> R) -> (R, bool) {
     // SAFETY: a thread's own state.
     unsafe {
-        access::settle(t);
         (*t).busy.store(how, Ordering::Release);
         let out = act();
         // First busy, then whose turn it is: see `token::take`.

@@ -144,7 +144,7 @@ struct Lane {
     times: [u32; KINDS],
     /// The latest access of all.
     last: u32,
-    /// The locks of all its classes, if they have the same ones; none otherwise.
+    /// Locks that all its classes have: those of the class that has the fewest, or none.
     locks: LockSetId,
 }
 
@@ -556,7 +556,7 @@ impl Classes {
         }
         let locks = &mut self.lanes[lane as usize].locks;
         if *locks != key.locks {
-            *locks = LockSetId::EMPTY;
+            *locks = locksets.smaller(*locks, key.locks, FEW_LOCKS);
         }
         let own = &mut self.variables[key.variable.index()];
         let sibling = std::mem::replace(&mut own.class, class);
