@@ -164,18 +164,6 @@ impl LockSets {
             + self.steps.capacity() * step
     }
 
-    /// Of two sets, the one that is a part of the other; the empty one if neither is, or if one has more than `most` locks.
-    pub(crate) fn smaller(&self, a: LockSetId, b: LockSetId, most: usize) -> LockSetId {
-        let (all_a, all_b) = (self.get(a), self.get(b));
-        let are_few = all_a.len() <= most && all_b.len() <= most;
-        let is_part = |part: &[Hold], whole: &[Hold]| part.iter().all(|hold| whole.contains(hold));
-        match () {
-            () if are_few && is_part(all_a, all_b) => a,
-            () if are_few && is_part(all_b, all_a) => b,
-            () => LockSetId::EMPTY,
-        }
-    }
-
     /// Whether two threads cannot hold these sets at once.
     pub(crate) fn exclude(&self, a: LockSetId, b: LockSetId) -> bool {
         let (a, b) = (self.get(a), self.get(b));

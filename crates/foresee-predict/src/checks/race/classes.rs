@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use foresee_trace::{Event, Id, LocId, Op, VarId, entry};
 
-use super::super::locksets::{LockSetId, LockSets};
+use super::super::locksets::{Hold, LockSetId, LockSets};
 use crate::reorder::NONE;
 
 /// The number of classes of a variable up to which all pairs are counted, even impossible ones.
@@ -144,11 +144,51 @@ struct Lane {
     times: [u32; KINDS],
     /// The latest access of all.
     last: u32,
-    /// Locks that all its classes have: those of the class that has the fewest, or none.
-    locks: LockSetId,
+    /// The locks that all its classes have.
+    locks: Common,
 }
 
 const _: () = assert!(size_of::<Lane>() == 64);
+
+/// Locks that several sets have in common: the number of the first set, and above it, which of its locks the others have.
+#[derive(Clone, Copy, Debug)]
+struct Common(u32);
+
+impl Common {
+    /// The bits of the number.
+    const NUMBER: u32 = 24;
+
+    fn new(set: LockSetId, locksets: &LockSets) -> Common {
+        let count = locksets.get(set).len();
+        let is_small = count <= FEW_LOCKS && set.0 >> Common::NUMBER == 0;
+        Common(if is_small { set.0 | ((1 << count) - 1) << Common::NUMBER } else { 0 })
+    }
+
+    fn holds(self, locksets: &LockSets) -> impl Iterator<Item = (u32, Hold)> {
+        let set = LockSetId(self.0 & ((1 << Common::NUMBER) - 1));
+        let bits = (0..).map(|i| 1 << (Common::NUMBER + i));
+        bits.zip(locksets.get(set))
+            .filter(move |(bit, _)| self.0 & bit != 0)
+            .map(|(bit, &hold)| (bit, hold))
+    }
+
+    fn narrow(&mut self, set: LockSetId, locksets: &LockSets) {
+        let others = locksets.get(set);
+        let is_in = |hold: &Hold| others.len() <= FEW_LOCKS && others.contains(hold);
+        let gone =
+            self.holds(locksets).filter(|(_, hold)| !is_in(hold)).map(|(bit, _)| bit).sum::<u32>();
+        self.0 &= !gone;
+    }
+
+    /// Whether one of them keeps other threads from holding a set.
+    fn excludes(self, set: LockSetId, locksets: &LockSets) -> bool {
+        let others = locksets.get(set);
+        others.len() <= FEW_LOCKS
+            && self
+                .holds(locksets)
+                .any(|(_, hold)| others.iter().any(|&other| hold.excludes(other)))
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Variable {
@@ -380,10 +420,8 @@ impl Classes {
             }
             let Known { sure, possible, until } = known(thread);
             // Most often one lock guards them all, and there may be hundreds of threads: that takes no credit.
-            let are_few =
-                [locks, key.locks].iter().all(|&set| locksets.get(set).len() <= FEW_LOCKS);
             let is_sure = times.iter().any(|&time| time > sure);
-            if are_few && !is_sure && locksets.exclude(locks, key.locks) {
+            if !is_sure && locks.excludes(key.locks, locksets) {
                 continue;
             }
             let mut is_cut = false;
@@ -550,14 +588,11 @@ impl Classes {
         if lane == next_lane {
             let (heads, times) = ([[NONE; KINDS]; 2], [0; KINDS]);
             let next = variable.lanes;
-            let (thread, last, locks) = (key.thread, 0, key.locks);
+            let (thread, last, locks) = (key.thread, 0, Common::new(key.locks, locksets));
             self.lanes.push(Lane { thread, next, heads, times, last, locks });
             self.variables[key.variable.index()].lanes = lane;
         }
-        let locks = &mut self.lanes[lane as usize].locks;
-        if *locks != key.locks {
-            *locks = locksets.smaller(*locks, key.locks, FEW_LOCKS);
-        }
+        self.lanes[lane as usize].locks.narrow(key.locks, locksets);
         let own = &mut self.variables[key.variable.index()];
         let sibling = std::mem::replace(&mut own.class, class);
         own.classes += 1;
