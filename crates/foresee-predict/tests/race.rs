@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![allow(clippy::print_stdout)] // The figures of `docs/analyses/race.md` come from here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use foresee_causality::judge::Reads;
 use foresee_predict::checks::{Algorithm, CHECKS, Checks, Options};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search};
 use foresee_predict::{Analysed, Analysis, Stat};
 use foresee_testkit::{Family, corpus, enough, families, oracle, random_trace, seeds, trace};
-use foresee_trace::{Event, Finding, FindingKind, LocId, LockId, Names, Op, Outcome, Trace};
+use foresee_trace::{Event, Finding, FindingKind, LocId, LockId, Names, Op, Outcome, Trace, Value};
 
 /// The same trace with a place of its own for each event, so that every pair is reported.
 fn with_places(mut trace: Trace) -> Trace {
@@ -152,6 +152,66 @@ fn anything_that_a_trace_can_have() {
     let mut score = Score::default();
     seeds(4_000).for_each(|seed| score.add("anything", seed, &with_places(random_trace(seed))));
     score.report("anything", 4_000, 995);
+}
+
+/// The same trace with the initial values of all variables: what a read before any write found, or else any value.
+fn with_initial_values(mut trace: Trace, seed: u64) -> Trace {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let (mut found, mut is_settled) = (BTreeMap::new(), BTreeSet::new());
+    for event in &trace.events {
+        let op = event.op();
+        let is_first =
+            (op.reads() || op.writes() || op == Op::Init) && is_settled.insert(event.var());
+        if is_first {
+            let value = match op {
+                Op::Init => continue,
+                _ if op.reads() => trace.pool.value_found(event),
+                _ => Some(Value::Int(rng.i64(0..3))),
+            };
+            found.insert(event.var(), (event.thread(), value));
+        }
+    }
+    let mut events = Vec::new();
+    for (variable, (thread, value)) in found {
+        // Some are not known.
+        if let Some(value) = value.filter(|_| rng.u8(..8) > 0) {
+            let init = Event::new(thread, Op::Init).with_target(variable.0);
+            events.push(init.with_values(&[value], &mut trace.pool));
+        }
+    }
+    events.append(&mut trace.events);
+    trace.events = events;
+    trace
+}
+
+#[test]
+fn a_read_may_find_the_initial_value_again() {
+    let few = Family { name: "few values", in_sections: 0.7, ..Family::PLAIN };
+    let (mut possible, mut found, mut by_initial, mut complete) = (0, 0, 0, 0);
+    seeds(10_000).for_each(|seed| {
+        let plain = match seed % 2 {
+            0 => random_trace(seed),
+            _ => few.trace(seed, 8 + seed % 12),
+        };
+        let without = oracle::races(&with_places(plain.clone())).len();
+        let trace = with_places(with_initial_values(plain, seed));
+        let truth = oracle::races(&trace);
+        let (analysed, mut findings) = check(&trace, options(Algorithm::Sliced));
+        findings.retain(|finding| finding.kind != FindingKind::Conditional);
+        let pairs = pairs(&findings);
+        assert!(pairs.is_subset(&truth), "{pairs:?} but {truth:?}, seed {seed}\n{trace}");
+        if analysed.outcome == Outcome::Exhausted {
+            assert_eq!(pairs, truth, "called complete, seed {seed}\n{trace}");
+            complete += 1;
+        }
+        possible += truth.len();
+        found += pairs.len();
+        by_initial += truth.len().saturating_sub(without);
+    });
+    println!("{found} of {possible}, {by_initial} by initial values, {complete} complete");
+    assert!(by_initial > enough(100), "{by_initial}");
+    assert!(complete > enough(5_000), "{complete}");
+    assert!(found * 1000 >= possible * 995, "{found} of {possible}");
 }
 
 /// Threads that guard what they share by a variable: most take it as a spin lock or a semaphore of

@@ -8,7 +8,7 @@
 /// First bytes of a tail.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"foresee\x01");
 /// Version of everything described here.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// The offset of the buffer in a tail.
 pub const BUFFER_AT: usize = 4096;
 /// First bytes of a chunk.
@@ -428,6 +428,49 @@ pub mod channel {
     }
 }
 
+/// The value of a [`Tag::Alloc`].
+pub mod block {
+    /// That of a block with some size; zeroed if the program can rely on zeros in it.
+    pub const fn value(size: usize, is_zeroed: bool) -> u64 {
+        (size as u64) << 1 | is_zeroed as u64
+    }
+
+    /// The size of a block.
+    pub const fn size(value: u64) -> u64 {
+        value >> 1
+    }
+
+    /// Whether the program can rely on zeros in it.
+    pub const fn is_zeroed(value: u64) -> bool {
+        value & 1 == 1
+    }
+}
+
+/// What happens to OpenMP's tasks. It does not order what follows in the log, but says what OpenMP's rules order.
+pub mod task {
+    /// A task is created (its number).
+    pub const CREATED: u64 = 0;
+    /// A thread begins to execute it. Several tasks of a loop may have the same number.
+    pub const BEGUN: u64 = 1;
+    /// The thread has executed the task that it began last.
+    pub const ENDED: u64 = 2;
+    /// Its creator waited for the task itself, which was not deferred.
+    pub const AWAITED: u64 = 3;
+    /// The thread waited for all tasks that the current one has created.
+    pub const CHILDREN_AWAITED: u64 = 4;
+    /// A group of tasks begins.
+    pub const GROUP_BEGUN: u64 = 5;
+    /// The thread waited for the group.
+    pub const GROUP_AWAITED: u64 = 6;
+    /// The thread waited for all tasks of its team, at a barrier or the end of a region.
+    pub const ALL_AWAITED: u64 = 7;
+
+    /// The value of a record about a task with some number.
+    pub const fn value(what: u64, number: u64) -> u64 {
+        number << 4 | what
+    }
+}
+
 tags! {
     /// The following records belong to another thread (value: its number).
     Switch = 0x80;
@@ -477,7 +520,7 @@ tags! {
     SemInit = 0x98;
     /// A semaphore is raised (address).
     SemPost = 0x99;
-    /// A semaphore is lowered (address).
+    /// A semaphore is lowered (address; value: [`how`]).
     SemWait = 0x9a;
     /// An attempt to lower a semaphore failed (address).
     SemFailed = 0x9b;
@@ -501,10 +544,12 @@ tags! {
     Look = 0xa6;
     /// A fence (value: its [`order`]).
     Fence = 0xa2;
-    /// Memory is allocated (address, value: size).
+    /// Memory is allocated (address, value: see [`block`]).
     Alloc = 0xa8;
     /// Memory is freed (address).
     Free = 0xa9;
+    /// A step in the life of an OpenMP task (address: where the thread's stack ends then, value: see [`task`]).
+    Task = 0xaa;
     /// A function is entered; the return address lies in it.
     Enter = 0xb0;
     /// A function is left.
@@ -585,6 +630,7 @@ impl Tag {
                 | Tag::RequestEnd
                 | Tag::RequestSem
                 | Tag::Withdrawn
+                | Tag::Task
         )
     }
 }

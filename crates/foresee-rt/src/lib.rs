@@ -31,8 +31,10 @@ pub const HEADER: &str = include_str!("../include/foresee.h");
 
 /// Headers that precede libstdc++'s, by their paths in a directory of their own.
 #[cfg(not(foresee_object))]
-pub const CXX_HEADERS: &[(&str, &str)] =
-    &[("bits/basic_string.tcc", include_str!("../include/c++/bits/basic_string.tcc"))];
+pub const CXX_HEADERS: &[(&str, &str)] = &[
+    ("bits/basic_string.tcc", include_str!("../include/c++/bits/basic_string.tcc")),
+    ("bits/semaphore_base.h", include_str!("../include/c++/bits/semaphore_base.h")),
+];
 
 #[cfg(foresee_object)]
 #[panic_handler]

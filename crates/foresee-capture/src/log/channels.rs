@@ -1,6 +1,6 @@
 //! Which channels carry order between threads.
 
-use foresee_rt::format::Tag;
+use foresee_rt::format::{Tag, channel};
 
 use super::HashMap;
 
@@ -12,6 +12,14 @@ struct Users {
     sends: bool,
     receives: bool,
     looks: bool,
+    /// What it is: see [`channel`].
+    kind: u64,
+}
+
+impl Users {
+    fn share(&self) -> bool {
+        self.several && (self.receives || self.looks && self.sends)
+    }
 }
 
 /// All uses of channels in the log.
@@ -22,13 +30,14 @@ pub(super) struct Channels {
 
 impl Channels {
     /// Adds a step on a channel.
-    pub(super) fn add(&mut self, channel: u64, thread: u32, tag: Tag) {
+    pub(super) fn add(&mut self, channel: u64, thread: u32, tag: Tag, value: u64) {
         let users = self.users.entry(channel).or_insert(Users {
             first: thread,
             several: false,
             sends: false,
             receives: false,
             looks: false,
+            kind: value >> 32,
         });
         users.several |= users.first != thread;
         users.sends |= tag == Tag::Send;
@@ -39,6 +48,21 @@ impl Channels {
     /// Whether one thread's use of the channel can affect another. A channel that is only written
     /// to (a terminal, a log file of the program) orders nothing, because no thread here reads it.
     pub(super) fn is_shared(&self, channel: u64) -> bool {
-        self.users.get(&channel).is_some_and(|u| u.several && (u.receives || u.looks && u.sends))
+        self.users.get(&channel).is_some_and(Users::share)
+    }
+
+    /// Whether threads share a channel that orders more than it has to. What OpenMP orders is exact, but for tasks.
+    pub(super) fn are_conservative(&self) -> bool {
+        let is_exact = |users: &Users| {
+            matches!(
+                users.kind,
+                channel::TEAM
+                    | channel::TASK
+                    | channel::TASKS_DONE
+                    | channel::DEPENDENCE
+                    | channel::ORDERED
+            )
+        };
+        self.users.values().any(|users| users.share() && !is_exact(users))
     }
 }

@@ -5,6 +5,7 @@
 //! events. `docs/formats/capture-log.md` describes the format.
 
 mod calls;
+mod certain;
 mod channels;
 mod memory;
 mod names;
@@ -15,18 +16,20 @@ mod quiet_tests;
 mod records;
 mod rereads;
 mod segments;
+mod semaphores;
 pub mod snapshot;
 mod source;
 mod unseen;
 #[cfg(test)]
 mod unseen_tests;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use foresee_rt::format::{BUFFER_AT, Delayed, LOST, MAGIC, STACK, Tag, VERSION, how, last};
+use foresee_rt::format::{BUFFER_AT, Delayed, LOST, MAGIC, STACK, Tag, VERSION, how, last, task};
 
 use crate::lost::Lost;
 use crate::private::Keep;
@@ -39,6 +42,7 @@ use quiet::{Quiet, Sieve, Sieved};
 use records::Skip;
 pub use records::{Record, Records, What};
 use segments::Segments;
+use semaphores::Semaphores;
 pub(crate) use source::Prior;
 pub use source::{LogSource, Stats};
 
@@ -165,6 +169,11 @@ pub struct Log {
     delayed: Vec<Held>,
     boundaries: Boundaries,
     channels: Channels,
+    semaphores: Semaphores,
+    /// Whether threads executed OpenMP's tasks.
+    has_tasks: bool,
+    /// Whether something that threads share stays in the observed order.
+    is_conservative: bool,
     /// Memory that can be left out unless everything is requested.
     quiet: Quiet,
     /// Whether that was determined.
@@ -348,6 +357,9 @@ impl Log {
             delayed: Vec::new(),
             boundaries: Boundaries::default(),
             channels: Channels::default(),
+            semaphores: Semaphores::default(),
+            has_tasks: false,
+            is_conservative: false,
             quiet: Quiet::default(),
             is_sieved: false,
             skips: Arc::default(),
@@ -448,9 +460,19 @@ impl Log {
                 What::Sync(Tag::Module) => log.modules.extend(module(&record)),
                 What::Sync(Tag::Instrumented) => instrumented.push(record.pc),
                 What::Sync(Tag::RegionBegin | Tag::Enter) => leaves_settled = false,
+                What::Sync(Tag::Task) => log.has_tasks |= record.value & 15 == task::BEGUN,
                 What::Sync(tag @ (Tag::Send | Tag::Receive | Tag::Look)) => {
-                    log.channels.add(record.address, record.thread, tag);
+                    log.channels.add(record.address, record.thread, tag, record.value);
+                    log.semaphores.use_channel(record.value);
                 }
+                What::Sync(
+                    tag @ (Tag::SemInit
+                    | Tag::SemPost
+                    | Tag::SemWait
+                    | Tag::SemFailed
+                    | Tag::SemValue
+                    | Tag::BarrierArrive),
+                ) => log.semaphores.add(record.address, record.thread, tag, record.value),
                 What::Sync(Tag::ThreadName) => {
                     let name = String::from_utf8_lossy(record.bytes).into_owned();
                     log.called.insert(record.address as u32, name);
@@ -515,6 +537,11 @@ impl Log {
             && sieve.is_none()
         {
             log.boundaries.add(address, size.min(PENDING));
+        }
+        log.is_conservative = log.channels.are_conservative();
+        // What one thread has for itself may be shared by its tasks.
+        if let Some(sieve) = sieve.take_if(|_| log.has_tasks) {
+            log.boundaries = sieve.boundaries();
         }
         if let Some(mut sieve) = sieve {
             if let Some((thread, address, _, size)) = log.pending {

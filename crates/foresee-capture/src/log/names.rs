@@ -28,6 +28,8 @@ pub struct Block {
     pub site: Pc,
     /// The number of blocks allocated before at locations with that name; see [`Names::site`].
     pub number: u64,
+    /// Whether the program can rely on zeros in it.
+    pub is_zeroed: bool,
 }
 
 /// A scalar in memory.

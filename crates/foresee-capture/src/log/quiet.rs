@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use foresee_rt::format::{Access, Tag};
+use foresee_rt::format::{Access, Tag, block};
 
 use super::Module;
 use super::memory::{Boundaries, bytes_of};
@@ -260,11 +260,11 @@ impl Sieve {
                 self.renew(address, value);
             }
             What::Sync(Tag::Alloc) => {
-                self.delimit(address, value);
-                self.reuse(address, value);
-                self.renew(address, value);
-                self.blocks
-                    .insert(address, Block { size: value, is_freed: false, freed_unused: None });
+                let size = block::size(value);
+                self.delimit(address, size);
+                self.reuse(address, size);
+                self.renew(address, size);
+                self.blocks.insert(address, Block { size, is_freed: false, freed_unused: None });
             }
             What::Sync(Tag::Free) => {
                 self.delimit(address, value);

@@ -203,7 +203,7 @@ impl Program {
             }
             0..3 if !self.is_live[i] => {
                 self.log.of(who);
-                self.log.put(Tag::Alloc as u8, block(i), BLOCK);
+                self.log.put(Tag::Alloc as u8, block(i), BLOCK << 1);
                 self.memory.extend((block(i)..block(i) + BLOCK).map(|at| (at, 0)));
                 self.is_live[i] = true;
             }
@@ -324,7 +324,7 @@ fn what_is_passed_over_would_have_been_left_out() {
         };
         program.log.of(1);
         program.log.put(Tag::Data as u8, GLOBALS, 64 * (BLOCKS + 2) as u64);
-        program.log.put(Tag::Alloc as u8, BUFFER, LENGTH);
+        program.log.put(Tag::Alloc as u8, BUFFER, LENGTH << 1);
         (1..THREADS).for_each(|at| program.start(at));
         for _ in 0..20 + program.random.below(250) {
             program.step();

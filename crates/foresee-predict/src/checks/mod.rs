@@ -49,8 +49,8 @@ use std::time::{Duration, Instant};
 
 use foresee_causality::judge::{Reads, Seen};
 use foresee_trace::{
-    Detail, Event, Finding, FindingKind, Flow, Id as _, Outcome, Site, Subject, TargetKind, Trace,
-    Verdict, Witness,
+    Detail, Event, Finding, FindingKind, Flow, Id as _, Op, Outcome, Site, Subject, TargetKind,
+    Trace, Verdict, Witness,
 };
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass, Stat};
@@ -510,6 +510,9 @@ fn run_check(
         }));
     }
     tally.found += observed.len() as u64;
+    let is_attempt =
+        |event: &Event| matches!(event.op(), Op::Try | Op::TryFor | Op::Busy | Op::BusyShared);
+    tally.has_attempts = context.trace.events.iter().any(is_attempt);
     tally.caveat = match context.is_cut {
         true => {
             notes.push(cut());

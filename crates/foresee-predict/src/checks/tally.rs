@@ -7,6 +7,9 @@ use crate::analysis::Stat;
 /// The condition of every statement: a thread that reads something else may do anything.
 const CONDITION: &str = "in whatever order the threads run, as long as every thread reads what it \
                          read in this run";
+/// The same if threads tried to take locks: one that fails where it succeeded, or the reverse, may do anything as well.
+const CONDITION_WITH_ATTEMPTS: &str = "in whatever order the threads run, as long as every thread reads what it read in this run \
+     and every attempt to take a lock ends as it did";
 
 /// The results of the candidates of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub(crate) struct SearchStats {
     pub(crate) not_asked: u64,
     /// Whether time ran out.
     pub(crate) is_late: bool,
+    /// Whether threads tried to take locks without waiting for them forever.
+    pub(crate) has_attempts: bool,
     /// Why nothing is proved even if every candidate is decided.
     pub(crate) caveat: Option<&'static str>,
 }
@@ -90,18 +95,19 @@ impl SearchStats {
         let Words { one, many, candidates } = words;
         let is_complete = self.is_complete();
         let open = self.open(candidates);
+        let condition = if self.has_attempts { CONDITION_WITH_ATTEMPTS } else { CONDITION };
         match self.found {
-            0 if is_complete => format!("no {one} is possible {CONDITION}"),
+            0 if is_complete => format!("no {one} is possible {condition}"),
             0 if self.is_conditional() => {
-                format!("no {one} is possible {CONDITION}; {}", self.hanging())
+                format!("no {one} is possible {condition}; {}", self.hanging())
             }
             0 => format!("no {one} found, which proves nothing: {open}"),
             n => {
                 let found = if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
                 match is_complete {
-                    true => format!("{found}; no other is possible {CONDITION}"),
+                    true => format!("{found}; no other is possible {condition}"),
                     false if self.is_conditional() => {
-                        format!("{found}; no other is possible {CONDITION}; {}", self.hanging())
+                        format!("{found}; no other is possible {condition}; {}", self.hanging())
                     }
                     false => format!("{found}; there may be more: {open}"),
                 }

@@ -9,7 +9,7 @@ use super::calls::{Call, calls};
 use super::next::real;
 use super::{Errno, access, enter, explore, gate, hook, leave, log, shadow, sync, thread};
 use crate::exploring;
-use crate::format::Tag;
+use crate::format::{Tag, block};
 
 hook! {
     malloc => malloc_hook, "rsi";
@@ -58,7 +58,7 @@ fn settled() {
     }
 }
 
-fn allocated(block: usize, size: usize, pc: usize) {
+fn allocated(block: usize, value: u64, pc: usize) {
     let t = enter();
     if t.is_null() {
         return;
@@ -67,7 +67,7 @@ fn allocated(block: usize, size: usize, pc: usize) {
     unsafe {
         if block != 0 {
             let site = core::mem::take(&mut (*t).site);
-            sync(t, Tag::Alloc, if site != 0 { site } else { pc }, block, size as u64);
+            sync(t, Tag::Alloc, if site != 0 { site } else { pc }, block, value);
         }
         leave(t);
     }
@@ -99,7 +99,7 @@ extern "C" fn malloc_hook(size: usize, pc: usize) -> usize {
     let block = explored(size, 0, pc).unwrap_or_else(|| unsafe {
         if thread::current().is_null() { __libc_malloc(size) } else { __libc_calloc(1, size) }
     });
-    allocated(block, size, pc);
+    allocated(block, block::value(size, false), pc);
     block
 }
 
@@ -110,7 +110,7 @@ extern "C" fn calloc_hook(count: usize, size: usize, pc: usize) -> usize {
     let block = all
         .and_then(|all| explored(all, 0, pc))
         .unwrap_or_else(|| unsafe { __libc_calloc(count, size) });
-    allocated(block, count.saturating_mul(size), pc);
+    allocated(block, block::value(count.saturating_mul(size), true), pc);
     block
 }
 
@@ -120,7 +120,7 @@ extern "C" fn memalign_hook(align: usize, size: usize, pc: usize) -> usize {
     let block =
         explored(size, align, pc).unwrap_or_else(|| unsafe { __libc_memalign(align, size) });
     cleared(block, 0, size);
-    allocated(block, size, pc);
+    allocated(block, block::value(size, false), pc);
     block
 }
 
@@ -227,10 +227,10 @@ extern "C" fn realloc_hook(old: usize, size: usize, pc: usize) -> usize {
     if is_kept {
         // It keeps its contents.
         moved = usable_before;
-        allocated(old, usable(old), pc);
+        allocated(old, block::value(usable(old), false), pc);
     } else {
         cleared(block, usable_before, size);
-        allocated(block, size, pc);
+        allocated(block, block::value(size, false), pc);
     }
     if moved != 0 && block != 0 {
         let t = enter();

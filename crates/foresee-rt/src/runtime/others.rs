@@ -7,7 +7,7 @@ use super::next::real;
 use super::thread::Thread;
 use super::{access, blocking, enter, explore, gate, hook, leave, log, step_aside, sync, thread};
 use crate::exploring::{beyond, kind, lock};
-use crate::format::Tag;
+use crate::format::{Tag, how};
 
 type Object = *mut c_void;
 
@@ -138,7 +138,13 @@ fn lower(semaphore: Object, pc: usize, for_ever: bool, wait: Option<&dyn Fn() ->
             }
             _ => core::mem::forget(errno),
         }
-        sync(t, if out == 0 { Tag::SemWait } else { Tag::SemFailed }, pc, semaphore as usize, 0);
+        let (tag, patience) = match wait {
+            _ if out != 0 => (Tag::SemFailed, 0),
+            None => (Tag::SemWait, how::TRIED),
+            Some(_) if for_ever => (Tag::SemWait, 0),
+            Some(_) => (Tag::SemWait, how::TIMED),
+        };
+        sync(t, tag, pc, semaphore as usize, patience);
         leave(t);
         out
     }

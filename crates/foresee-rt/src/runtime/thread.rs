@@ -69,6 +69,8 @@ pub(super) struct Thread {
     pub(super) is_of_library: bool,
     /// Its OpenMP team; null outside parallel regions.
     pub(super) team: *const super::openmp::Team,
+    /// Whether the tasks that it creates are executed at once, because the current one is final.
+    pub(super) is_final: bool,
     /// The number of barriers of the team that it has passed, including the team's beginning.
     pub(super) round: u32,
     /// The function that copies the result of a `single`, while that is in progress.

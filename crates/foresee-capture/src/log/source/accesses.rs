@@ -4,6 +4,7 @@ use foresee_rt::format::{Access, order};
 use foresee_trace::{Event, LocId, Op, ThreadId, VarId};
 
 use super::{LogSource, Out, Result, Unseen};
+use crate::log::certain::Unordered;
 use crate::log::memory::{Cell, GranuleId, wide};
 use crate::log::names::Names;
 
@@ -37,6 +38,15 @@ impl<N: Names> LogSource<'_, N> {
             (Access::Rmw, order::RELEASE) => Some(Op::ReleaseOnly),
             _ => None,
         };
+        if self.log.has_tasks || self.log.is_conservative {
+            let (size, with_threads) = (bytes.len() as u64, self.log.is_conservative);
+            let unordered =
+                self.certain.access(me, address, size, op.writes(), op.is_atomic(), with_threads);
+            if let Some(Unordered { address, is_of_task }) = unordered {
+                self.name_object(address, "", "");
+                self.unordered[usize::from(is_of_task)].insert(self.text.clone());
+            }
+        }
         self.stacks.learnt(me, address);
         let end = address.saturating_add(bytes.len() as u64);
         let mut granule = address & !7;
@@ -137,8 +147,8 @@ impl<N: Names> LogSource<'_, N> {
     /// A variable of the program is about to be written, and nobody has read it before. Its initial value is then a value of
     /// its own: a read that sees the same value later could have come before the write.
     ///
-    /// Blocks of memory are zero at first only because it is recorded, so theirs is not told. Nor is that of a module that was
-    /// loaded when there were several threads: there was nothing to read before.
+    /// Blocks of memory are zero at first only because it is recorded, so theirs is not told, unless the program asked for zeros.
+    /// Nor is that of a module that was loaded when there were several threads: there was nothing to read before.
     pub(super) fn tell_initial(
         &mut self,
         who: ThreadId,
@@ -149,9 +159,11 @@ impl<N: Names> LogSource<'_, N> {
     ) {
         let address = granule + u64::from(cell.offset);
         let until = self.first_start.unwrap_or(u32::MAX);
-        let is_first = self.data.holds(granule).is_some_and(|(_, since)| since <= until);
-        let block = self.block(address);
-        if !is_first || block.is_some() || self.log.header.free_running {
+        let is_known = match self.block(address) {
+            Some(block) => block.is_zeroed,
+            None => self.data.holds(granule).is_some_and(|(_, since)| since <= until),
+        };
+        if !is_known || self.log.header.free_running {
             return;
         }
         // The initial values of a specification's variables are the first events.

@@ -302,5 +302,7 @@ impl<N: Names> LogSource<'_, N> {
             }
         }
         self.objects.retain(|&at, _| !within(at));
+        let over: Vec<u64> = self.permits.keys().copied().filter(|&at| within(at)).collect();
+        over.into_iter().for_each(|at| self.close_permits(at));
     }
 }

@@ -6,15 +6,17 @@
 //! | `left_out` | records that yield no event |
 //! | `accesses` | accesses of memory |
 //! | `steps` | synchronisation |
+//! | `permits` | semaphores, and what is not known about them, about barriers and about tasks |
 //! | `hidden` | the order that is kept for the sake of writes that no hook saw |
 
 mod accesses;
 mod hidden;
 mod identities;
 mod left_out;
+mod permits;
 mod steps;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use std::sync::Arc;
 
@@ -27,12 +29,15 @@ use foresee_trace::{
 };
 
 use crate::log::calls::{self, CallStacks};
+use crate::log::certain::CertainOrder;
 use crate::log::memory::{Cell, Memory};
 use crate::log::names::{Block, Names, Pc};
 use crate::log::quiet::Page;
 use crate::log::records::{Record, Records, Skip, What};
 use crate::log::rereads::Rereads;
+use crate::log::semaphores::Permits;
 use crate::log::unseen::{Data, Hidden, History, Plan, Stacks};
+use crate::log::waiting::Waiting;
 use crate::log::{End, Held, Log, LogError, PENDING};
 use crate::objects::Seen;
 
@@ -102,6 +107,8 @@ struct Thread {
     depth: u32,
     /// Its next place that has to come after what was known, once there is a plan.
     due: Option<u32>,
+    /// How many events its records have yielded.
+    events: u64,
 }
 
 /// All threads so far.
@@ -184,6 +191,15 @@ pub struct LogSource<'l, N> {
     barriers: HashMap<u64, Barrier>,
     /// Variables of semaphores and the like, and what they hold.
     objects: HashMap<u64, (VarId, Option<i64>)>,
+    /// How often each semaphore was initialised, and the names and permits of those that are neither locks nor counters.
+    semaphores: HashMap<u64, u32>,
+    permits: HashMap<u64, (String, Permits<VarId>)>,
+    /// The names of semaphores that allow more orders than are predicted.
+    doubtful: BTreeSet<String>,
+    waiting: Waiting,
+    /// Which accesses are in order whatever happens, and the names of what threads access in none, and of what tasks do.
+    certain: CertainOrder,
+    unordered: [BTreeSet<String>; 2],
     /// The channels through which threads communicate.
     channels: HashMap<u64, VarId>,
     locations: HashMap<Pc, LocId>,
@@ -292,6 +308,12 @@ impl<'l, N: Names> LogSource<'l, N> {
             conds: HashMap::default(),
             barriers: HashMap::default(),
             objects: HashMap::default(),
+            semaphores: HashMap::default(),
+            permits: HashMap::default(),
+            doubtful: BTreeSet::new(),
+            waiting: Waiting::default(),
+            certain: CertainOrder::default(),
+            unordered: [BTreeSet::new(), BTreeSet::new()],
             channels: HashMap::default(),
             locations: HashMap::default(),
             calls: CallStacks::default(),
@@ -397,6 +419,11 @@ impl<'l, N: Names> LogSource<'l, N> {
                     self.data.add(record.address, record.value, self.history.now());
                 }
                 What::Sync(Tag::Bytes) => self.data.set(record.address, record.bytes),
+                What::Sync(Tag::Task) if self.log.has_tasks => {
+                    let (thread, stacks) = (record.thread, &mut self.stacks);
+                    let is_stack = |address: u64| stacks.of(address) == Some(thread);
+                    self.certain.step(thread, record.address, record.value, is_stack);
+                }
                 _ => {}
             }
             return Ok(());
@@ -540,8 +567,9 @@ impl<'l, N: Names> LogSource<'l, N> {
                 (names(false), "had not begun when the program ended"),
             ];
             let parts = parts.iter().filter(|(names, _)| !names.is_empty());
-            let parts: Vec<String> =
-                parts.map(|(names, what)| format!("{} {what}", listed(names))).collect();
+            let parts: Vec<String> = parts
+                .map(|(names, what)| format!("{} {what}", listed(names, "more thread")))
+                .collect();
             if !parts.is_empty() {
                 self.remarks.add_partial(&parts.join("; "));
             }
@@ -555,6 +583,8 @@ impl<'l, N: Names> LogSource<'l, N> {
                  the threads which can have written it had done by then, and what could happen across that is not predicted"
             ));
         }
+        self.tell_doubts();
+        let header = &self.log.header;
         if header.takes > 0 || self.stats.inexact > 0 {
             self.remarks.warnings.push(format!(
                 "{} may stand in the wrong place: a thread slept in a call that foresee does not know ({})",
@@ -593,7 +623,7 @@ struct Unseen {
 const MOST_LISTED: usize = 8;
 
 /// `T1, T2 and T3`; of many, the first.
-fn listed(names: &[String]) -> String {
+fn listed(names: &[String], more: &str) -> String {
     match names.split_last() {
         Some((last, [])) => last.clone(),
         Some((last, others)) if names.len() <= MOST_LISTED => {
@@ -602,7 +632,7 @@ fn listed(names: &[String]) -> String {
         _ => format!(
             "{} and {}",
             names[..MOST_LISTED].join(", "),
-            count(names.len() - MOST_LISTED, "more thread")
+            count(names.len() - MOST_LISTED, more)
         ),
     }
 }
@@ -735,7 +765,12 @@ impl<N: Names> EventSource for LogSource<'_, N> {
                 if left_out == LeftOut::No {
                     self.keep_last(&mut out)?;
                 }
+                let before = out.batch.events.len();
                 self.record(&record, left_out, &mut out)?;
+                let events = out.batch.events.len() - before;
+                if events > 0 {
+                    self.threads.get(record.thread).events += events as u64;
+                }
             }
             self.records = Some(records);
         }

@@ -1,11 +1,12 @@
 //! Synchronisation as events.
 
-use foresee_rt::format::{Tag, how, order};
+use foresee_rt::format::{Tag, block, how, order};
 use foresee_trace::{Event, HEAP_FREE, Op, ThreadId, Value};
 
 use super::{Barrier, KEPT_BY_LIBC, Lock, LogSource, Out, Result, too_many};
 use crate::log::names::{Block, Names, Pc};
 use crate::log::records::Record;
+use crate::log::semaphores::Kind;
 
 impl<N: Names> LogSource<'_, N> {
     /// What a thread asks for and is not given before the log ends.
@@ -26,6 +27,9 @@ impl<N: Names> LogSource<'_, N> {
                 (op, self.lock(record.address)?.0)
             }
             Tag::RequestEnd => (Op::Await, self.thread(record.value as u32)?.0),
+            Tag::RequestSem if self.semaphore(record.address) == Kind::Lock => {
+                (Op::Request, self.lock(record.address)?.0)
+            }
             Tag::RequestSem => (Op::Block, self.object(record.address, "", "")?.0),
             _ => return Ok(()),
         };
@@ -56,6 +60,13 @@ impl<N: Names> LogSource<'_, N> {
         let (me, address, value) = (record.thread, record.address, record.value);
         let loc = self.location(pc)?;
         let event = |op: Op| Event::new(who, op).with_loc(loc);
+        let tag = self.as_lock(tag, address);
+        if self.log.semaphores.has_waits() {
+            self.note_waits(me, tag, address, value);
+        }
+        if self.log.has_tasks || self.log.is_conservative {
+            self.certain.sync(me, tag, address, value);
+        }
         match tag {
             Tag::ThreadBegin => {
                 self.reuse(address, value);
@@ -193,34 +204,8 @@ impl<N: Names> LogSource<'_, N> {
                 let op = if tag == Tag::Notify { Op::Notify } else { Op::NotifyAll };
                 out.put(event(op).with_target(cond.0), &[]);
             }
-            Tag::SemInit => {
-                let var = self.object_var(address, "", "")?;
-                self.objects.insert(address, (var, Some(value as i64)));
-                out.put(event(Op::VolatileWrite).with_target(var.0), &[Value::Int(value as i64)]);
-            }
-            Tag::SemPost | Tag::SemWait => {
-                let var = self.object(address, "", "")?;
-                let step = if tag == Tag::SemPost { 1 } else { -1 };
-                let held = self.objects.get_mut(&address).and_then(|o| o.1.as_mut());
-                let event = event(Op::Rmw).with_target(var.0);
-                match held {
-                    Some(count) => {
-                        let old = *count;
-                        *count += step;
-                        out.put(event, &[Value::Int(old), Value::Int(old + step)]);
-                    }
-                    None => out.put(event, &[]),
-                }
-            }
-            Tag::SemValue => {
-                let var = self.object(address, "", "")?;
-                let count = self.objects.get(&address).and_then(|object| object.1);
-                let value = count.map(Value::Int);
-                out.put(event(Op::VolatileRead).with_target(var.0), value.as_slice());
-            }
-            Tag::SemFailed => {
-                let var = self.object(address, "", "")?;
-                out.put(event(Op::VolatileRead).with_target(var.0), &[]);
+            Tag::SemInit | Tag::SemPost | Tag::SemWait | Tag::SemFailed | Tag::SemValue => {
+                self.use_semaphore(tag, me, address, value, event, out)?
             }
             Tag::BarrierInit => {
                 self.barriers.insert(address, Barrier { size: value, ..Barrier::default() });
@@ -264,11 +249,14 @@ impl<N: Names> LogSource<'_, N> {
             }
             Tag::Send | Tag::Receive | Tag::Look => {}
             Tag::Alloc => {
-                self.reuse(address, value);
-                self.forget(address, value);
+                let size = block::size(value);
+                self.reuse(address, size);
+                self.forget(address, size);
                 let number = self.sites.entry(self.naming.site(pc)).or_insert(0);
                 let since = self.history.now();
-                let block = Block { start: address, size: value, since, site: pc, number: *number };
+                let is_zeroed = block::is_zeroed(value);
+                let block =
+                    Block { start: address, size, since, site: pc, number: *number, is_zeroed };
                 *number += 1;
                 self.blocks.insert(address, block);
             }
@@ -347,6 +335,7 @@ impl<N: Names> LogSource<'_, N> {
             | Tag::RequestEnd
             | Tag::RequestSem
             | Tag::Withdrawn
+            | Tag::Task
             | Tag::Stack
             | Tag::Call
             | Tag::CallFrom

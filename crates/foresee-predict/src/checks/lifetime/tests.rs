@@ -2,11 +2,11 @@
 
 #![allow(clippy::print_stdout)] // The figures of `docs/analyses/lifetime.md` come from here.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use foresee_causality::judge::{Judge, Reads};
 use foresee_testkit::oracle::{self, atomicity::reachable_pairs};
-use foresee_testkit::{generated, trace};
+use foresee_testkit::{generated, relaxed, trace};
 use foresee_trace::generate::{Config, Written};
 use foresee_trace::{SymId, Trace};
 
@@ -155,6 +155,58 @@ fn uses_after_the_end_are_found_as_far_as_there_are_any() {
     println!("{reached} of {possible}, {proofs} proofs");
     assert!(possible > 150 && reached * 1000 >= possible * 995, "{reached} of {possible}");
     assert!(proofs > 10, "{proofs}");
+}
+
+#[test]
+fn uses_that_only_relaxed_atomics_order_before_the_end_are_those_of_the_definition() {
+    let (mut with, mut weak) = (0, 0);
+    for seed in 0..10_000 {
+        let trace = relaxed(random(seed), seed);
+        let objects = Objects::new(&trace.events, &trace.pool, &trace.names);
+        let language = oracle::Language::new(&trace);
+        let strong = oracle::Order::new(&trace, oracle::Relation::HappensBefore);
+        let said = |event: usize| objects.said(&trace.events[event], &trace.pool);
+        let mut truth = BTreeSet::new();
+        for end in 0..trace.events.len() {
+            let Some((Said::Ends(_), object)) = said(end) else { continue };
+            let mut threads = HashSet::from([trace.events[end].thread()]);
+            for used in (0..end).rev() {
+                match said(used) {
+                    Some((Said::Begins | Said::Ends(_), other)) if other == object => break,
+                    // The last use of each thread.
+                    Some((Said::Used, other))
+                        if other == object
+                            && threads.insert(trace.events[used].thread())
+                            && strong.before(used, end)
+                            && !language.before(used, end) =>
+                    {
+                        truth.insert((end as u32, used as u32));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let mut requirements = Requirements::default();
+        trace.events.iter().for_each(|event| requirements.push(event, &trace.pool).unwrap());
+        requirements.finish();
+        let options = Options { cores: 1, ..Options::default() };
+        let lock_state = LockState::default();
+        let context = Context {
+            trace: &trace,
+            requirements: &requirements,
+            options: &options,
+            locksets: &lock_state.locksets,
+            is_cut: false,
+            room: usize::MAX,
+        };
+        let pairs = language::unordered(&context, &objects).unwrap();
+        let found: BTreeSet<(u32, u32)> =
+            pairs.iter().map(|pair| (pair.first, pair.second)).collect();
+        assert_eq!(found, truth, "seed {seed}\n{trace}");
+        with += usize::from(!found.is_empty());
+        weak += found.len();
+    }
+    assert!(with > 50 && weak > 80, "{weak} in {with} traces");
 }
 
 fn summary(trace: &Trace) -> (usize, Vec<Wrong>, bool) {

@@ -10,7 +10,7 @@ use super::super::thread::{self, Thread};
 use super::super::{leave, sync as record, sys};
 use super::{Ask, gate, lost, objects, tell};
 use crate::exploring::{TIME_OUT, kind, lock, reason, told};
-use crate::format::Tag;
+use crate::format::{Tag, how};
 
 type Object = *mut c_void;
 
@@ -272,7 +272,15 @@ pub(in crate::runtime) unsafe fn lower(
             _ => told::BUSY,
         };
         tell(t, what, [0; 2], is_there);
-        record(t, if is_there { Tag::SemWait } else { Tag::SemFailed }, pc, address, 0);
+        let patience = match sub {
+            lock::TRY => how::TRIED,
+            lock::TIMED => how::TIMED,
+            _ => 0,
+        };
+        match is_there {
+            true => record(t, Tag::SemWait, pc, address, patience),
+            false => record(t, Tag::SemFailed, pc, address, 0),
+        }
         leave(t);
         out
     }

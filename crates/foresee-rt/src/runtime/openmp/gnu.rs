@@ -2,7 +2,7 @@
 
 use super::tasks::{self, Dependence, Task};
 use super::{Team, arrive, barrier, begin, depart, ordered, take_part};
-use crate::format::Tag;
+use crate::format::{Tag, block, task};
 use crate::runtime::calls::calls;
 use crate::runtime::next::real;
 use crate::runtime::thread::Thread;
@@ -80,10 +80,11 @@ entries! {
             real!(GOMP_taskloop_ull(function => usize, data => usize, copy => usize, size => usize, align => usize, flags => usize, tasks => usize,
                 priority => usize, from => usize, to => usize, step => usize));
         }));
-    GOMP_taskwait(), pc => void!(tasks::wait(place(pc), || real!(GOMP_taskwait())));
-    GOMP_taskwait_depend(list), pc => void!(tasks::wait(place(pc), || real!(GOMP_taskwait_depend(list => usize))));
-    GOMP_taskyield(), pc => void!(tasks::wait(place(pc), || real!(GOMP_taskyield())));
-    GOMP_taskgroup_end(), pc => void!(tasks::wait(place(pc), || real!(GOMP_taskgroup_end())));
+    GOMP_taskwait(), pc => void!(tasks::wait(place(pc), Some(task::CHILDREN_AWAITED), || real!(GOMP_taskwait())));
+    GOMP_taskwait_depend(list), pc => void!(tasks::wait_for(place(pc), || depend_on(list), || real!(GOMP_taskwait_depend(list => usize))));
+    GOMP_taskyield(), pc => void!(tasks::wait(place(pc), None, || real!(GOMP_taskyield())));
+    GOMP_taskgroup_start(), pc => void!(tasks::group(place(pc), || real!(GOMP_taskgroup_start())));
+    GOMP_taskgroup_end(), pc => void!(tasks::wait(place(pc), Some(task::GROUP_AWAITED), || real!(GOMP_taskgroup_end())));
     GOMP_workshare_task_reduction_unregister(cancelled), pc
         => void!(barrier(place(pc), || real!(GOMP_workshare_task_reduction_unregister(cancelled => usize))));
     omp_fulfill_event(event), pc => void!(tasks::complete(place(pc), || real!(omp_fulfill_event(event => usize))));
@@ -136,7 +137,9 @@ macro_rules! doacross {
 doacross! { GOMP_doacross_wait, doacross_wait }
 doacross! { GOMP_doacross_ull_wait, doacross_ull_wait }
 
+const FLAG_FINAL: usize = 1 << 1;
 const FLAG_DEPEND: usize = 1 << 3;
+const FLAG_NO_GROUP: usize = 1 << 11;
 const FLAG_DETACH: usize = 1 << 13;
 
 /// The arguments of a task: this many bytes, copied by a function or verbatim.
@@ -176,7 +179,7 @@ impl Given {
             let data = (block + size_of::<Waiting>()).next_multiple_of(align);
             let waiting = block as *mut Waiting;
             waiting.write(Waiting { task, data, block });
-            sync(t, Tag::Alloc, pc, data, self.size as u64);
+            sync(t, Tag::Alloc, pc, data, block::value(self.size, false));
             if self.copy != 0 {
                 leave(t);
                 let copy: unsafe extern "C" fn(usize, usize) = core::mem::transmute(self.copy);
@@ -214,6 +217,12 @@ impl Waiting {
             __libc_free(block);
         }
     }
+}
+
+/// What `taskwait` depends on.
+fn depend_on(list: usize) -> *mut Dependence {
+    // SAFETY: as the program passes it to libgomp.
+    unsafe { dependences(list) }
 }
 
 /// `depend` as libgomp reads it: the number of entries, the number that change, then the addresses; or zero, and more numbers first.
@@ -268,7 +277,9 @@ fn task(
             0 => core::ptr::null_mut(),
             _ => dependences(depend),
         };
-        let task = tasks::new(t, function, depends);
+        let is_awaited = at_once as u8 == 0 || tasks::are_at_once(t);
+        let mut task = tasks::new(t, function, depends);
+        task.is_final |= flags & FLAG_FINAL != 0;
         let waiting = given.set_aside(t, task, pc);
         task.made(t, pc);
         // libgomp puts the event that a detached task waits for at the beginning of its argument.
@@ -278,9 +289,13 @@ fn task(
         go_to_library(t, || {
             act(run as usize, handed.as_ptr() as usize, 0, size_of_val(&handed), 8)
         });
-        if is_detached && !enter().is_null() {
-            access::before_write(t, detach, 8);
-            access::written(t, detach, 8, pc);
+        if (is_detached || is_awaited) && !enter().is_null() {
+            if is_detached {
+                access::before_write(t, detach, 8);
+                access::written(t, detach, 8, pc);
+            } else {
+                task.awaited(t, pc);
+            }
             leave(t);
         }
     }
@@ -335,6 +350,10 @@ fn task_loop(
             0 => 0,
             _ => *((given.data + 16) as *const usize),
         };
+        let is_group = flags & FLAG_NO_GROUP == 0;
+        if is_group {
+            tasks::tell(t, task::GROUP_BEGUN, pc);
+        }
         let stretch = Stretch { from: 0, to: 0, reductions, waiting: core::ptr::null_mut() };
         let pattern = Pattern { stretch, given, function, pc };
         let run: unsafe extern "C" fn(*const Stretch) = run_stretch;
@@ -350,6 +369,9 @@ fn task_loop(
         });
         if !enter().is_null() {
             tasks::look_at_all(t, (*t).team, pc);
+            if is_group {
+                tasks::tell(t, task::GROUP_AWAITED, pc);
+            }
             leave(t);
         }
     }

@@ -3,7 +3,7 @@
 
 use super::tasks::{self, Dependence, Task};
 use super::{Team, arrive, barrier, begin, depart, locks, ordered, take_part};
-use crate::format::Tag;
+use crate::format::{Tag, block, task};
 use crate::runtime::calls::{List, calls, variadic};
 use crate::runtime::next::real;
 use crate::runtime::thread::Thread;
@@ -151,7 +151,7 @@ entries! {
     __kmpc_end_reduce_nowait(source, who, lock), pc
         => void!(locks::unlock(lock, pc, || real!(__kmpc_end_reduce_nowait(source => usize, who => usize, lock => usize))));
     __kmpc_omp_task_alloc(source, who, flags, size, shared, function), pc
-        => allocate(function, size, shared, place(pc), |size, shared, function| real!(__kmpc_omp_task_alloc(
+        => allocate(function, flags, size, shared, place(pc), |size, shared, function| real!(__kmpc_omp_task_alloc(
             source => usize, who => usize, flags => usize, size => usize, shared => usize, function => usize) -> usize));
     __kmpc_omp_task(source, who, task), pc
         => hand_over(task, place(pc), 0, 0, || real!(__kmpc_omp_task(source => usize, who => usize, task => usize) -> usize));
@@ -165,17 +165,19 @@ entries! {
         => hand_over_loop(task, place(pc), [from, to], || void!(real!(__kmpc_taskloop_5(source => usize, who => usize, task => usize, at_once => usize,
             from => usize, to => usize, step => usize, alone => usize, kind => usize, grain => usize, modifier => usize, copy => usize))));
     __kmpc_omp_taskwait(source, who), pc
-        => tasks::wait(place(pc), || real!(__kmpc_omp_taskwait(source => usize, who => usize) -> usize));
+        => tasks::wait(place(pc), Some(task::CHILDREN_AWAITED), || real!(__kmpc_omp_taskwait(source => usize, who => usize) -> usize));
     __kmpc_omp_wait_deps(source, who, count, list, more, others), pc
-        => void!(tasks::wait(place(pc), || real!(__kmpc_omp_wait_deps(
+        => void!(tasks::wait_for(place(pc), || dependences(count, list), || real!(__kmpc_omp_wait_deps(
             source => usize, who => usize, count => usize, list => usize, more => usize, others => usize))));
     __kmpc_omp_taskwait_deps_51(source, who, count, list, more, others, nowait), pc
-        => void!(tasks::wait(place(pc), || real!(__kmpc_omp_taskwait_deps_51(
+        => void!(tasks::wait_for(place(pc), || dependences(count, list), || real!(__kmpc_omp_taskwait_deps_51(
             source => usize, who => usize, count => usize, list => usize, more => usize, others => usize, nowait => usize))));
     __kmpc_omp_taskyield(source, who, end), pc
-        => tasks::wait(place(pc), || real!(__kmpc_omp_taskyield(source => usize, who => usize, end => usize) -> usize));
+        => tasks::wait(place(pc), None, || real!(__kmpc_omp_taskyield(source => usize, who => usize, end => usize) -> usize));
+    __kmpc_taskgroup(source, who), pc
+        => void!(tasks::group(place(pc), || real!(__kmpc_taskgroup(source => usize, who => usize))));
     __kmpc_end_taskgroup(source, who), pc
-        => void!(tasks::wait(place(pc), || real!(__kmpc_end_taskgroup(source => usize, who => usize))));
+        => void!(tasks::wait(place(pc), Some(task::GROUP_AWAITED), || real!(__kmpc_end_taskgroup(source => usize, who => usize))));
 }
 
 /// One member passes what it made to the others, each of which copies it between two barriers.
@@ -250,6 +252,9 @@ fn reduce(source: usize, lock: usize, pc: f64, act: impl FnOnce(*const Source) -
     out
 }
 
+/// The flag of a task that it is final.
+const FINAL: usize = 2;
+
 /// The data between a task of libomp and what it shares.
 #[repr(C)]
 struct Trailer {
@@ -269,6 +274,7 @@ unsafe fn trailer(task: usize) -> *mut Trailer {
 
 fn allocate(
     function: usize,
+    flags: usize,
     size: usize,
     shared: usize,
     pc: usize,
@@ -286,8 +292,9 @@ fn allocate(
         let shared = shared.max(8);
         let at = in_library(|| act(whole, shared, run as usize));
         let size = whole + shared;
-        sync(t, Tag::Alloc, pc, at, size as u64);
-        let task = tasks::new(t, function, core::ptr::null_mut());
+        sync(t, Tag::Alloc, pc, at, block::value(size, false));
+        let mut task = tasks::new(t, function, core::ptr::null_mut());
+        task.is_final |= flags & FINAL != 0;
         trailer(at).write(Trailer { task, at, size, is_stretch: false });
         // libomp fills in the pointer to what is shared, the function, the next part, and two more words.
         let filled = 40.min(size);
@@ -309,19 +316,32 @@ fn hand_over(
     if t.is_null() {
         return act();
     }
-    // SAFETY: in a hook of `t`; entries of the list have an address, a size and flags, whose lowest bit marks what is only read.
+    // SAFETY: in a hook of `t`; a task that `allocate` made.
     unsafe {
         access::settle(t);
         let at = trailer(task);
         if count != 0 {
-            (*at).task.depend(tasks::keep(count, |i| {
-                let [address, _, flags] = *((list + 24 * i) as *const [usize; 3]);
-                Dependence { address, changes: flags as u8 != 1 }
-            }));
+            (*at).task.depend(dependences(count, list));
         }
         (*at).task.made(t, pc);
-        go_to_library(t, act)
+        let (is_awaited, ours) = (tasks::are_at_once(t), (*at).task);
+        let out = go_to_library(t, act);
+        if is_awaited && !enter().is_null() {
+            ours.awaited(t, pc);
+            leave(t);
+        }
+        out
     }
+}
+
+/// What a task depends on, as libomp reads it: entries with an address, a size and flags, whose lowest bit marks what is only
+/// read.
+fn dependences(count: usize, list: usize) -> *mut Dependence {
+    tasks::keep(count as u32 as usize, |i| {
+        // SAFETY: the program's own list, of this length.
+        let [address, _, flags] = unsafe { *((list + 24 * i) as *const [usize; 3]) };
+        Dependence { address, changes: flags as u8 != 1 }
+    })
 }
 
 fn hand_over_loop(
@@ -344,7 +364,7 @@ fn hand_over_loop(
             leave(t);
         }
     }
-    tasks::wait(pc, act)
+    tasks::wait(pc, None, act)
 }
 
 /// libomp calls this for each task.
@@ -355,7 +375,7 @@ unsafe extern "C" fn run_task(who: usize, task: usize) -> i32 {
         // Copies are libomp's own, and it sets the bounds of loops in all of them.
         let first = |t: *mut Thread| {
             if at != task {
-                sync(t, Tag::Alloc, 0, task, size as u64);
+                sync(t, Tag::Alloc, 0, task, block::value(size, false));
             }
             if is_stretch {
                 access::before_write(t, task, size);
@@ -435,7 +455,6 @@ calls! {
     Inside __kmpc_single(source, who);
     Inside __kmpc_end_single(source, who);
     Inside __kmpc_global_thread_num(source);
-    Inside __kmpc_taskgroup(source, who);
     Inside __kmpc_omp_task_begin_if0(source, who, task);
     Inside __kmpc_omp_task_complete_if0(source, who, task);
     Inside __kmpc_push_num_threads(source, who, count);

@@ -44,7 +44,7 @@ use super::calls::calls;
 use super::channels::Channel;
 use super::thread::Thread;
 use super::{access, back_in_program, enter, go_to_library, leave};
-use crate::format::{Tag, channel};
+use crate::format::{Tag, channel, task};
 
 /// A team, which lives as long as its parallel region, in the frame of the thread that began it.
 pub(super) struct Team {
@@ -135,6 +135,7 @@ fn begin<R>(
         if !enter().is_null() {
             team.note(t, Tag::Look, pc, END);
             tasks::look_at_all(t, &raw const team, pc);
+            tasks::tell(t, task::ALL_AWAITED, pc);
             leave(t);
         }
         out
@@ -210,6 +211,7 @@ unsafe fn depart(t: *mut Thread, pc: usize) {
         if let Some(team) = (*t).team.as_ref() {
             team.note(t, Tag::Look, pc, ((*t).round & 1) as usize);
             tasks::look_at_all(t, team, pc);
+            tasks::tell(t, task::ALL_AWAITED, pc);
             (*t).round += 1;
         }
     }

@@ -4,15 +4,17 @@
 //! Each task has a channel through which its creator sends and at which the thread that executes it
 //! looks. When the task is finished, that thread sends through a channel of its own: a thread that
 //! waits for any tasks of the team looks at the channels of all threads that have executed some.
-//! That orders more than necessary, namely after tasks that were finished but not awaited.
+//! That orders more than necessary, namely after tasks that were finished but not awaited; and tasks
+//! that one thread executed stay in its order. So the log also tells what happens to tasks ([`tell`]),
+//! for the host to find out whether that hides anything.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Team;
-use crate::format::{Tag, channel};
+use crate::format::{Tag, channel, task};
 use crate::runtime::channels::Channel;
 use crate::runtime::thread::Thread;
-use crate::runtime::{access, back_in_program, enter, go_to_library, leave, thread};
+use crate::runtime::{access, back_in_program, enter, go_to_library, leave, log, thread};
 
 static LATEST: AtomicU64 = AtomicU64::new(0);
 /// Threads that have completed tasks without executing them, as bits.
@@ -28,6 +30,8 @@ pub(super) struct Task {
     team: *const Team,
     /// What it depends on; null, or a list from [`keep`].
     depends: *mut Dependence,
+    /// Whether the tasks that it creates are not deferred.
+    pub(super) is_final: bool,
 }
 
 /// An address that tasks depend on, and whether they change the object there. A null one ends a
@@ -73,14 +77,41 @@ pub(super) fn keep(count: usize, each: impl Fn(usize) -> Dependence) -> *mut Dep
     }
 }
 
+/// Records what happens to a task, or to those that the thread waits for.
+///
+/// # Safety
+/// In a hook of `t`.
+pub(super) unsafe fn tell(t: *mut Thread, what: u64, pc: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe { tell_at(t, task::value(what, 0), 0, pc) }
+}
+
+/// The same of one task, where the thread's stack is.
+unsafe fn tell_at(t: *mut Thread, value: u64, stack: usize, pc: usize) {
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        access::settle(t);
+        log::put_uncounted_at(t, Tag::Task, pc, stack, value);
+    }
+}
+
 /// A new task of the thread's team.
 ///
 /// # Safety
 /// In a hook of `t`.
 pub(super) unsafe fn new(t: *mut Thread, function: usize, depends: *mut Dependence) -> Task {
     // SAFETY: by the caller's promise.
-    let team = unsafe { (*t).team };
-    Task { function, number: LATEST.fetch_add(1, Relaxed) + 1, team, depends }
+    let (team, is_final) = unsafe { ((*t).team, (*t).is_final) };
+    Task { function, number: LATEST.fetch_add(1, Relaxed) + 1, team, depends, is_final }
+}
+
+/// Whether the tasks that a thread creates are executed at once: in a task that is final, and where there is no team.
+///
+/// # Safety
+/// In a hook of `t`.
+pub(super) unsafe fn are_at_once(t: *mut Thread) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe { (*t).is_final || (*t).team.is_null() }
 }
 
 impl Task {
@@ -99,7 +130,19 @@ impl Task {
     /// In a hook of `t`.
     pub(super) unsafe fn made(&self, t: *mut Thread, pc: usize) {
         // SAFETY: by the caller's promise.
-        unsafe { self.channel().note(t, Tag::Send, pc) }
+        unsafe {
+            self.channel().note(t, Tag::Send, pc);
+            tell_at(t, task::value(task::CREATED, self.number), 0, pc);
+        }
+    }
+
+    /// The thread that created the task has waited for it, because it was not deferred.
+    ///
+    /// # Safety
+    /// In a hook of `t`.
+    pub(super) unsafe fn awaited(&self, t: *mut Thread, pc: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { tell_at(t, task::value(task::AWAITED, self.number), 0, pc) }
     }
 
     /// Executes the task with `run`, after a step `first`.
@@ -107,12 +150,15 @@ impl Task {
     /// # Safety
     /// The library requests it, in any thread.
     pub(super) unsafe fn carry_out(self, first: impl FnOnce(*mut Thread), run: impl FnOnce()) {
-        let mut outer = (core::ptr::null(), 0);
+        let mut outer = (core::ptr::null(), 0, false);
+        // Whatever the task has on the stack is below.
+        let stack = &raw const outer as usize;
         back_in_program(
             // SAFETY: in a hook of `t`.
             |t| unsafe {
-                outer = ((*t).team, (*t).round);
-                (*t).team = self.team;
+                outer = ((*t).team, (*t).round, (*t).is_final);
+                ((*t).team, (*t).is_final) = (self.team, self.is_final);
+                tell_at(t, task::value(task::BEGUN, self.number), stack, 0);
                 self.channel().note(t, Tag::Look, 0);
                 look_at_dependences(t, self.depends, 0);
                 first(t);
@@ -125,6 +171,7 @@ impl Task {
                     (*at).channel((*at).changes).note(t, Tag::Send, 0);
                     at = at.add(1);
                 }
+                tell_at(t, task::value(task::ENDED, self.number), stack, 0);
                 done(t, self.team, 0);
             },
         );
@@ -132,7 +179,7 @@ impl Task {
         unsafe {
             let t = thread::current();
             if !t.is_null() {
-                ((*t).team, (*t).round) = outer;
+                ((*t).team, (*t).round, (*t).is_final) = outer;
             }
             if !self.depends.is_null() {
                 __libc_free(self.depends as usize);
@@ -192,8 +239,38 @@ pub(super) unsafe fn look_at_all(t: *mut Thread, team: *const Team, pc: usize) {
     }
 }
 
-/// Waits for tasks with `act`.
-pub(super) fn wait<R>(pc: usize, act: impl FnOnce() -> R) -> R {
+/// A group of tasks begins with `act`.
+pub(super) fn group(pc: usize, act: impl FnOnce()) {
+    let t = enter();
+    if !t.is_null() {
+        // SAFETY: in a hook of `t`.
+        return unsafe {
+            tell(t, task::GROUP_BEGUN, pc);
+            go_to_library(t, act)
+        };
+    }
+    act();
+}
+
+/// Waits with `act` for what the tasks of a list that `depends` makes depend on.
+pub(super) fn wait_for(pc: usize, depends: impl FnOnce() -> *mut Dependence, act: impl FnOnce()) {
+    wait(pc, None, act);
+    let t = enter();
+    if !t.is_null() {
+        // SAFETY: in a hook of `t`; the list is our own.
+        unsafe {
+            let list = depends();
+            look_at_dependences(t, list, pc);
+            if !list.is_null() {
+                __libc_free(list as usize);
+            }
+            leave(t);
+        }
+    }
+}
+
+/// Waits with `act` for the tasks that `what` tells, if that is known.
+pub(super) fn wait<R>(pc: usize, what: Option<u64>, act: impl FnOnce() -> R) -> R {
     let t = enter();
     if t.is_null() {
         return act();
@@ -204,6 +281,7 @@ pub(super) fn wait<R>(pc: usize, act: impl FnOnce() -> R) -> R {
         let out = go_to_library(t, act);
         if !enter().is_null() {
             look_at_all(t, (*t).team, pc);
+            what.into_iter().for_each(|what| tell(t, what, pc));
             leave(t);
         }
         out
