@@ -136,7 +136,8 @@ pub(crate) enum Command {
     InstrumentJvm(InstrumentJvmArgs),
     /// Build and run a small program with a planted race in each language, and fail unless it is reported.
     ///
-    /// Exit status 1 if a race was missed, 3 if nothing could be tried.
+    /// The one in Rust is inside foresee and needs no compiler. Exit status 1 if a race was missed, 3 if nothing could be
+    /// built.
     SelfTest(SelfTestArgs),
     /// Print a shell completion script.
     Completions {
@@ -160,6 +161,7 @@ pub(crate) enum Language {
     #[value(name = "c++")]
     Cxx,
     Java,
+    Rust,
 }
 
 impl Language {
@@ -169,6 +171,7 @@ impl Language {
             Language::C => "C",
             Language::Cxx => "C++",
             Language::Java => "Java",
+            Language::Rust => "Rust",
         }
     }
 }
@@ -200,6 +203,9 @@ pub(crate) struct SelfTestArgs {
     /// Try only these languages, and fail if one cannot be tried [default: all that the machine has a toolchain for].
     #[arg(value_name = "LANGUAGE")]
     pub(crate) languages: Vec<Language>,
+    /// Be the program in Rust.
+    #[arg(long, hide = true)]
+    pub(crate) planted: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

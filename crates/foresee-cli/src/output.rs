@@ -39,7 +39,7 @@ pub(crate) struct Sink {
     file: Option<(PathBuf, String)>,
     /// The number of HTML pages that were written beside it.
     pages: u32,
-    /// The program that was run, and its arguments, if a prediction can be replayed in it.
+    /// The command line that replays predictions, if they can be replayed.
     pub(crate) rerun: Option<String>,
     /// The findings of all reports, for `foresee explain`.
     stored: Option<Stored>,

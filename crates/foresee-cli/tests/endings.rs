@@ -232,5 +232,5 @@ fn runs_are_varied_and_merged() {
     assert!(bench.path("t.fse").exists() && bench.path("t.run12.fse").exists());
     let (status, out, err) = bench.run("--seed 5 -- ./program");
     assert_eq!(status, 1, "{out}{err}");
-    assert!(out.contains("the schedule was that of --seed 5"), "{out}");
+    assert!(out.contains("the schedule came from --seed 5"), "{out}");
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use crate::harness::{FORESEE, every_kind, root, text};
+use crate::harness::{FORESEE, root, text};
 use jsonschema::Validator;
 use serde_json::Value as Json;
 
@@ -53,7 +53,7 @@ fn assert_complete(finding: &Json) {
 #[test]
 fn reports_of_every_kind_are_as_the_schema_says() {
     let folder = tempfile::TempDir::new().unwrap();
-    let commands = every_kind(folder.path());
+    let commands = crate::formats::commands(folder.path());
     let schema = schema();
     let mut seen: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for words in &commands {

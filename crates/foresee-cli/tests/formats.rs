@@ -18,8 +18,8 @@ fn check(words: &str, format: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// The arguments of [`every_kind`] and one for the hostile trace.
-fn commands(folder: &Path) -> Vec<String> {
+/// The arguments of [`every_kind`], and those for traces with hostile names and of other languages.
+pub(crate) fn commands(folder: &Path) -> Vec<String> {
     let hostile = folder.join("hostile.std");
     std::fs::write(&hostile, HOSTILE).unwrap();
     let mut all = every_kind(folder);
@@ -32,7 +32,22 @@ fn commands(folder: &Path) -> Vec<String> {
     let file = folder.join("long.std");
     std::fs::write(&file, trace).unwrap();
     all.push(format!("{} --check race", file.display()));
+    #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+    all.extend(of_other_languages(folder));
     all
+}
+
+/// Traces of a Java and of a Rust program with a race.
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+fn of_other_languages(folder: &Path) -> [String; 2] {
+    let kept = ["java.fse", "rust.fse"].map(|name| folder.join(name).display().to_string());
+    let (status, out, err) = crate::jvm::run(&["--keep", &kept[0]], &["RacyCounter"]);
+    assert_eq!(status, 1, "{out}{err}");
+    let mut rust = Command::new(FORESEE);
+    rust.args(["run", "--keep", &kept[1], "--", FORESEE, "self-test", "--planted"]);
+    let rust = rust.output().unwrap();
+    assert_eq!(rust.status.code(), Some(1), "{}", text(&rust.stderr));
+    kept.map(|trace| format!("{trace} --check race"))
 }
 
 /// The schema that the standard publishes; cargo knows where the crate is that holds it.
@@ -246,6 +261,22 @@ fn a_browser_plays_and_filters_the_page() {
     command.current_dir(root()).arg("report").arg(&json).arg("--html").arg(&again);
     assert_eq!(command.output().unwrap().status.code(), Some(0));
     assert_eq!(std::fs::read(&html).unwrap(), std::fs::read(&again).unwrap());
+}
+
+#[test]
+fn a_page_shows_all_lines_of_source() {
+    let folder = TempDir::new().unwrap();
+    let (html, trace) = (folder.path().join("page.html"), folder.path().join("t.std"));
+    let source = folder.path().join("count.c");
+    std::fs::write(&source, "int n;\nvoid f(void) {\n  n = 1;\n  g();\n}\nvoid h(void) {}\n")
+        .unwrap();
+    let place = source.display();
+    std::fs::write(&trace, format!("T1|w(n)=1|{place}:3\nT2|w(n)=2|{place}:3\n")).unwrap();
+    let words = format!("{} --check race", trace.display());
+    let output = check(&words, &["--html", html.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let seen = drive(&html);
+    assert_eq!((&seen["sources"], &seen["hidden sources"]), (&1.into(), &0.into()), "{seen:#}");
 }
 
 #[test]

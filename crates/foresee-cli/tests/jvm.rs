@@ -162,14 +162,11 @@ fn what_the_jdk_does_not_order_races() {
         "afterUnparks",
     ];
     for variable in variables {
-        assert!(
-            out.contains(&format!("variable: NotHandedOver.{variable}\n")),
-            "{variable}\n{out}"
-        );
+        assert!(out.contains(&format!("race on NotHandedOver.{variable} [")), "{variable}\n{out}");
     }
     // The increment of one of them is a read and a write, which race as one pair or as two.
-    let mut found: Vec<&str> =
-        out.lines().filter_map(|line| line.trim().strip_prefix("variable: ")).collect();
+    let headlines = out.lines().filter_map(|line| line.strip_prefix("PREDICTED race on "));
+    let mut found: Vec<&str> = headlines.filter_map(|line| line.split(" [").next()).collect();
     found.sort_unstable();
     found.dedup();
     assert_eq!(found.len(), variables.len(), "{out}");
@@ -274,7 +271,7 @@ fn jvms_that_a_jvm_starts_are_captured() {
     for how in ["direct", "shell"] {
         let (status, out, err) = run(&["--check", "race"], &["Parent", how]);
         assert_eq!(status, 1, "{how}\n{out}{err}");
-        assert!(out.contains("variable: RacyCounter.count"), "{how}\n{out}{err}");
+        assert!(out.contains("race on RacyCounter.count ["), "{how}\n{out}{err}");
         // A launcher gets an argument, which it does not mention.
         assert_eq!(err.contains("Picked up"), how == "shell", "{how}\n{err}");
     }

@@ -185,5 +185,5 @@ fn modules_other_agents_and_security_managers_are_no_obstacle() {
     command.arg("-p").arg(bench.path("mods")).args(["-m", "shop/shop.Shop"]);
     let (status, out, err) = said(&command.env("FORESEE_JVM_AGENT", agent()).output().unwrap());
     assert_eq!(status, 1, "{out}{err}");
-    assert!(out.contains("variable: shop.Shop.sold"), "{out}{err}");
+    assert!(out.contains("race on shop.Shop.sold ["), "{out}{err}");
 }

@@ -233,10 +233,10 @@ fn the_planted_race_of_each_language_is_reported() {
     classes();
     let bench = Bench::new();
     let mut command = bench.foresee();
-    command.env("FORESEE_JVM_AGENT", agent()).args(["self-test", "c", "c++", "java"]);
+    command.env("FORESEE_JVM_AGENT", agent()).args(["self-test", "c", "c++", "java", "rust"]);
     let (status, out, err) = said(&command.output().unwrap());
     assert_eq!(status, 0, "{out}{err}");
-    assert_eq!(out.matches("ok, the planted race was reported").count(), 3, "{out}{err}");
+    assert_eq!(out.matches("ok, the planted race was reported").count(), 4, "{out}{err}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod ordering;
 mod outputs;
 mod pages;
 mod pictures;
+mod publishing;
 mod queues;
 mod races;
 mod regions;

@@ -43,7 +43,7 @@ fn scenarios(source: &str, flags: &str) {
                         "right" if out.contains("functions not exact") => status == 3,
                         "right" => status == 0,
                         "quiet" => status == 0 || status == 3,
-                        _ => status == 1 && out.contains("variable: x\n"),
+                        _ => status == 1 && out.contains(" race on x ["),
                     };
                     if !is_right {
                         let what = format!("{kind} {name} of {program}: {status}\n{out}{err}");

@@ -118,7 +118,9 @@ fn a_schedule_is_replayed_and_its_differences_are_named() {
     let run = format!("--spec {} --schedules schedules -- ./landing", spec.display());
     let (status, out, err) = bench.run(&run);
     assert_eq!(status, 1, "{out}{err}");
-    assert!(out.contains("run it with --confirm"), "{out}");
+    // The command that the report names, as it was typed.
+    let command = format!("; replay: foresee run --confirm {run}\n");
+    assert!(out.contains(&command), "{out}");
     let replay = |words: &str| {
         said(&bench.foresee().arg("replay").args(words.split_whitespace()).output().unwrap())
     };

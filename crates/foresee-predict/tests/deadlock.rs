@@ -379,7 +379,7 @@ fn a_wait_that_keeps_what_the_notifier_needs() {
     let messages: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
     assert_eq!(
         messages,
-        ["T1 can wait forever at a.c:3: it keeps what T2 must have before notifying"]
+        ["T1 can wait forever at a.c:3: it holds what T2 needs before it can notify"]
     );
     let stuck = findings[0].details.iter().find(|detail| detail.label == "T2");
     assert_eq!(

@@ -6,10 +6,12 @@ use std::ops::Range;
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
 use foresee_predict::AnalysisError;
 use foresee_trace::{
-    Batch, EventSource, Id, Location, Name, Names, Op, Pool, Target, ThreadId, Trace, Witness,
-    location,
+    Batch, EventSource, Id, Location, Name, Names, Op, Pool, StackId, Target, ThreadId, Trace,
+    Witness, calls, location,
 };
 use serde::{Deserialize, Serialize};
+
+use crate::text::short::is_of_libraries;
 
 /// A section of a trace: a row for each event, a column for each thread that has one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -42,7 +44,10 @@ pub struct Row {
     pub text: String,
     /// Where in the source.
     pub location: Option<Location>,
-    /// The same as text, or empty.
+    /// The innermost call in the program that led there, if that is in a library.
+    #[serde(default)]
+    pub caller: Option<Location>,
+    /// Where in the source, as text, or empty.
     pub loc: String,
     /// Whether an event before the section caused it directly.
     pub caused_earlier: bool,
@@ -95,6 +100,7 @@ impl Diagram {
                     text: event.describe(names, &batch.pool).to_string(),
                     loc: location_text(location.as_ref()),
                     location,
+                    caller: None,
                     caused_earlier,
                     overtakes: None,
                     is_next: false,
@@ -200,6 +206,7 @@ impl Row {
     fn of(trace: &Trace, index: u64) -> Row {
         let event = &trace.events[index as usize];
         let location = location(event.loc(), &trace.names);
+        let stack = || trace.stacks.get(index as usize).copied().unwrap_or(StackId::NONE);
         Row {
             index,
             column: 0,
@@ -207,12 +214,22 @@ impl Row {
             target: Target::of(event, &trace.names),
             text: String::new(),
             loc: location_text(location.as_ref()),
+            caller: caller(location.as_ref(), || calls(stack(), &trace.names)),
             location,
             caused_earlier: false,
             overtakes: None,
             is_next: false,
         }
     }
+}
+
+/// The innermost of the calls that led to a place in a library that is in the program.
+pub(crate) fn caller(
+    place: Option<&Location>,
+    calls: impl FnOnce() -> Vec<Location>,
+) -> Option<Location> {
+    place.filter(|place| is_of_libraries(place))?;
+    calls().into_iter().find(|call| !is_of_libraries(call))
 }
 
 /// State kept while the rows are built.

@@ -7,6 +7,7 @@ use foresee_trace::{Finding, FindingKind, Visible};
 
 use crate::report::{Report, missing};
 use crate::sarif::headline;
+use crate::text::short::{self, Shorter};
 
 /// The report as lines of workflow commands.
 pub fn report(report: &Report) -> String {
@@ -28,7 +29,8 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         };
         write!(out, "::{command} title={}", Property(&format!("foresee: {title}")))?;
         let mut sites = finding.sites.iter().filter(|site| site.role.identifies());
-        if let Some(place) = sites.find_map(|site| site.location()) {
+        // Only the program's own sources are shown beside what they say.
+        if let Some(place) = sites.find_map(|site| site.location()).map(short::frame) {
             if let Some(file) = &place.file {
                 write!(out, ",file={}", Property(file))?;
             }
@@ -48,13 +50,13 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-/// The finding and its events, a line each.
+/// The finding and its events, a line each, with long names shortened.
 fn told(finding: &Finding) -> String {
     let mut text = headline(finding);
     for site in &finding.sites {
         text += &format!("\n{}: {site}", site.role.word());
     }
-    text
+    Shorter::of(finding, "").apply(&text)
 }
 
 /// The message of a command, in which line ends and percent signs are escaped.

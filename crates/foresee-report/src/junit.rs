@@ -13,7 +13,7 @@ use foresee_trace::{Finding, FindingKind, Outcome, Visible};
 
 use crate::report::{Answers, Report};
 use crate::sarif::headline;
-use crate::text;
+use crate::text::{self, short::Shorter};
 
 /// A property or a check.
 struct Case<'a> {
@@ -79,13 +79,16 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
 }
 
 fn write_failure(report: &Report, i: usize, finding: &Finding, out: &mut String) -> fmt::Result {
-    let (kind, message) = (Visible(&finding.rule()).to_string(), headline(finding));
+    let kind = Visible(&finding.rule()).to_string();
+    let shorter = Shorter::of(finding, "");
+    let message = shorter.apply(&headline(finding));
     let mut shown = String::new();
     if let Some(fingerprint) = finding.fingerprint {
         writeln!(shown, "{fingerprint}")?;
     }
     for site in &finding.sites {
-        writeln!(shown, "{}: {}", site.role.word(), Visible(&site.to_string()))?;
+        let site = (site.role.word(), shorter.apply(&site.to_string()));
+        writeln!(shown, "{}: {}", site.0, Visible(&site.1))?;
     }
     if let Some(by) = finding.shown_by.as_ref().filter(|by| !by.traces.is_empty()) {
         writeln!(shown, "traces: {}", Visible(&by.to_string()))?;

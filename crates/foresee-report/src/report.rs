@@ -34,7 +34,7 @@ pub struct Report {
     /// Pictures of lattices, with their properties, for the HTML page.
     #[serde(skip)]
     pub lattices: Vec<(String, String)>,
-    /// The program and its arguments, if it was run.
+    /// The command line that replays predictions, if a program was run.
     #[serde(skip)]
     pub rerun: Option<String>,
 }

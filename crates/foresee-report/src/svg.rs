@@ -163,6 +163,7 @@ mod tests {
             target: None,
             text: "w(shared_variable)=12345".to_owned(),
             location: None,
+            caller: None,
             loc: String::new(),
             caused_earlier: false,
             overtakes: None,

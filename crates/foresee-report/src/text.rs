@@ -3,7 +3,7 @@
 mod columns;
 mod finding;
 mod groups;
-mod short;
+pub(crate) mod short;
 mod table;
 
 use std::collections::HashSet;

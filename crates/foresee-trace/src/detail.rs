@@ -161,7 +161,11 @@ impl Region {
 
 impl fmt::Display for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, from {} to ", self.title(), self.begin)?;
+        match &self.name {
+            Some(name) => write!(f, "`{name}` of {}", self.thread)?,
+            None => f.write_str(&self.title())?,
+        }
+        write!(f, ", from {} to ", self.begin)?;
         match &self.end {
             Some(end) => write!(f, "{end}"),
             None => write!(f, "the end of the trace"),
@@ -288,9 +292,9 @@ impl fmt::Display for SwappedSections {
         let SwappedSections { lock, first: (one, other), second: (two, index) } = self;
         write!(
             f,
-            "{}: {} takes it at event {other} before {} does at event {index}",
-            Name(lock),
+            "{} takes {} at event {other} before {} does at event {index}",
             Name(one),
+            Name(lock),
             Name(two)
         )
     }

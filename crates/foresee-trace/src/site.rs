@@ -121,11 +121,11 @@ pub struct SiteThread {
 }
 
 impl SiteThread {
-    /// `forked by T1 at a.c:9`, or `there from the beginning`.
+    /// `forked by T1 at a.c:9`, or `running from the start`.
     pub fn origin(&self) -> String {
         match &self.forked {
             Some(fork) => format!("forked by {}{}", fork.by, at(fork.location.as_ref())),
-            None => "there from the beginning".to_owned(),
+            None => "running from the start".to_owned(),
         }
     }
 }

@@ -6,6 +6,7 @@ mod parts;
 mod recorded;
 mod replays;
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -352,6 +353,22 @@ fn session(args: &RunArgs) -> anyhow::Result<Session> {
     Ok(session)
 }
 
+/// The command line of this process with `--confirm`, to be typed into a shell.
+fn confirming() -> String {
+    let given = env::args_os().skip(2);
+    let words = given.map(|word| shell_word(&word.to_string_lossy()));
+    ["foresee run --confirm".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// A word that a shell takes as it is.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%^".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 impl Run<'_> {
     /// Reports on every process that was captured.
     fn report(
@@ -363,8 +380,7 @@ impl Run<'_> {
         told: &mut Reports<'_>,
     ) -> anyhow::Result<()> {
         let Run { args, session, name, .. } = *self;
-        let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
-        told.to.rerun = Some(words.join(" "));
+        told.to.rerun = Some(confirming());
         let mut absent = None;
         let mut is_any = false;
         let memory = conversion.memory();
@@ -418,12 +434,8 @@ impl Run<'_> {
                 continue;
             }
             if !report.findings.is_empty() && args.mode == CaptureMode::Sync {
-                let seed = format!("the schedule was that of --seed {}", args.seed);
+                let seed = format!("the schedule came from --seed {}", args.seed);
                 report.remarks.warnings.push(seed);
-            }
-            if !args.confirm && report.findings.iter().any(replays::is_replayable) {
-                let how = "to see a predicted failure happen in the program, run it with --confirm";
-                report.remarks.warnings.push(how.to_owned());
             }
             let tests = Tests::default();
             let status = check::tell(&args.analysis, examined, &tests, &mut told.to)?;

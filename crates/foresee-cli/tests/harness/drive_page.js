@@ -11,6 +11,10 @@ try {
   press("ArrowRight");
   seen.push(["second", output()]);
   seen.push(["future", document.querySelectorAll(".step.future").length > 0]);
+  // Source that runs beyond the right edge of its box is not seen by most.
+  const hidden = (pre) => pre.scrollHeight + 1 < (pre.textContent.split("\n").length - 1) * parseFloat(getComputedStyle(pre).lineHeight);
+  const sources = [...document.querySelectorAll("#state pre")];
+  seen.push(["sources", sources.length], ["hidden sources", sources.filter(hidden).length]);
   press("n");
   seen.push(["next", picked()?.dataset.id]);
   const search = document.getElementById("search");

@@ -3,7 +3,7 @@
 const report = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const findings = report.analyses.flatMap((analysis) => analysis.findings).sort((a, b) => a.id - b.id);
-const ROW = 24, LEFT = 56, HEAD = 26;
+const ROW = 24, LEFT = 56, HEAD = 26, NARROWEST = 120;
 
 /** An element with attributes and children; a string child is text. */
 function make(tag, attributes = {}, ...children) {
@@ -85,16 +85,21 @@ function analyse(steps) {
   return { threads, edges, locks };
 }
 
+/** The width that a diagram of these threads may take, and whether two have room beside each other with readable labels. */
+function room(threads) {
+  const wide = window.matchMedia("(min-width: 60rem)").matches;
+  const all = window.innerWidth - (wide ? 400 : 60) - LEFT - 20, half = (window.innerWidth - 400) / 2 - LEFT - 20;
+  const beside = wide && threads.length * NARROWEST <= half;
+  return { beside, width: beside ? half : all };
+}
+
 /** A space-time diagram that draws only the rows that can be seen. */
 class View {
   constructor(title, steps, threads, finding, pick) {
     Object.assign(this, { steps, finding, pick, now: 0 });
     const { edges, locks } = analyse(steps);
     Object.assign(this, { edges, locks, threads });
-    // Both diagrams fit beside each other, as long as their labels stay readable.
-    const wide = window.matchMedia("(min-width: 60rem)").matches;
-    const room = (wide ? (window.innerWidth - 400) / 2 : window.innerWidth - 60) - LEFT - 20;
-    this.lane = Math.max(120, Math.min(230, Math.floor(room / threads.length)));
+    this.lane = Math.max(NARROWEST, Math.min(230, Math.floor(room(threads).width / threads.length)));
     this.width = LEFT + threads.length * this.lane + 10;
     this.height = HEAD + (steps.length + 1) * ROW;
     this.svg = make("svg", { width: this.width, height: this.height, role: "img", "aria-label": title });
@@ -165,7 +170,7 @@ class Player {
     const button = (text, title, go) => make("button", { type: "button", title, onclick: go }, text);
     this.beside = make("button", { type: "button", "aria-pressed": "true", title: "Show the observed order beside it (o)", onclick: () => this.toggle() }, "Observed order");
     this.state = make("div", { id: "state" });
-    this.both = make("div", { class: "views" }, ...this.views.map((view) => view.node));
+    this.both = make("div", { class: room(threads).beside ? "views" : "views stacked" }, ...this.views.map((view) => view.node));
     this.node = make("section", { "aria-label": "Schedule" },
       make("div", { class: "controls" },
         button("|◀", "First step (Home)", () => this.go(0)),
@@ -224,6 +229,7 @@ class Player {
 }
 
 let player, current;
+const OUTCOMES = { exhausted: "complete", window: "not all runs" };
 
 function sites(finding) {
   const rows = finding.sites.map((site) => make("tr", {},
@@ -235,13 +241,22 @@ function sites(finding) {
   return make("table", {}, ...rows);
 }
 
+/** What the finding of a check is about, as the text report says it. */
+function subject(finding) {
+  if (finding.verdict === "violated") return "";
+  const kinds = ["variable", "object"], about = (finding.about || []).find((about) => kinds.includes(about.kind));
+  const site = finding.sites.find((site) => site.target && site.target.kind === "variable");
+  const name = about ? about.name : site && site.target.name;
+  return name ? ` on ${cut(name, 60)}` : "";
+}
+
 function show(finding, keep) {
   if (player) player.stop();
   player = undefined;
   current = finding;
   for (const button of byId("list").querySelectorAll("button")) button.setAttribute("aria-current", String(button.dataset.id === String(finding.id)));
   const parts = [
-    make("h2", {}, make("span", { class: `kind ${finding.kind}` }, finding.kind), ` ${finding.property} `, make("small", { class: "fingerprint mono" }, finding.fingerprint || "")),
+    make("h2", {}, make("span", { class: `kind ${finding.kind}` }, finding.kind), ` ${finding.property}${subject(finding)} `, make("small", { class: "fingerprint mono" }, finding.fingerprint || "")),
     make("p", {}, finding.message),
   ];
   if (finding.confirmation) parts.push(make("p", {}, `Replay: ${finding.confirmation}`));
@@ -298,7 +313,7 @@ function start() {
     byId("filters").append(make("label", {}, name, select));
   }
   byId("search").addEventListener("input", list);
-  byId("analyses").append(make("h2", {}, "What was looked for"), ...report.analyses.map((analysis) => make("details", {}, make("summary", {}, `${analysis.name}${analysis.property ? " " + analysis.property : ""}: ${analysis.outcome}`), make("p", {}, analysis.statement), ...(analysis.notes || []).map((note) => make("p", {}, note)))));
+  byId("analyses").append(make("h2", {}, "What was looked for"), ...report.analyses.map((analysis) => make("details", {}, make("summary", {}, `${analysis.name}${analysis.property ? " " + analysis.property : ""}: ${OUTCOMES[analysis.outcome] || analysis.outcome}`), make("p", {}, analysis.statement), ...(analysis.notes || []).map((note) => make("p", {}, note)))));
   for (const warning of trace.warnings || []) byId("analyses").append(make("p", {}, warning));
   const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
   const theme = (value) => document.documentElement.setAttribute("data-theme", value);

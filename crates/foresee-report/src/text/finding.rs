@@ -2,7 +2,7 @@
 //! steps that it consists of with their places, locks and threads, a schedule that shows it, why
 //! that schedule is possible, what is not promised, and what to do next.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 
 use foresee_support::count::count;
@@ -12,7 +12,7 @@ use foresee_trace::{
 };
 
 use super::short::{self, Shorter};
-use super::table::{Rank, Table};
+use super::table::{Rank, Ranks, Table};
 use super::{Level, Options};
 use crate::report::Report;
 
@@ -30,6 +30,9 @@ const FIGURES: &[&str] = &[
     "still to come",
     "swapped pairs of relevant events",
 ];
+
+/// Counts of reads and writes of which one is shown.
+const COUNTED: &[&str] = &["reads at this place", "other writes they could see"];
 
 /// Facts that the schedule shows better.
 const IN_SCHEDULE: &[&str] = &["events of the pattern", "events that led there"];
@@ -160,8 +163,11 @@ impl Told<'_> {
         let mut threads: Vec<(String, Vec<&str>, Option<&Fork>)> = Vec::new();
         for detail in &finding.details {
             let label = detail.label.as_str();
-            let is_figure = FIGURES.contains(&label) && self.options.level != Level::Verbose;
-            if is_figure || has_table && IN_SCHEDULE.contains(&label) {
+            let is_figure = FIGURES.contains(&label) || is_single(detail);
+            if is_figure && self.options.level != Level::Verbose
+                || has_table && IN_SCHEDULE.contains(&label)
+                || is_in_headline(detail, finding, self.options.is_wide)
+            {
                 continue;
             }
             match &detail.fact {
@@ -291,11 +297,28 @@ impl Told<'_> {
         };
         let is_replayed = finding.confirmation.is_some() || finding.kind != FindingKind::Predicted;
         let replay = match report.rerun.as_ref().filter(|_| !is_replayed) {
-            Some(command) => format!("; replay: foresee run --confirm -- {}", Visible(command)),
+            Some(command) => format!("; replay: {}", Visible(command)),
             None => String::new(),
         };
-        writeln!(out, "  more: foresee explain {fingerprint}{replay}; suppress: {fingerprint}")
+        writeln!(out, "  more: foresee explain {fingerprint}{replay}")?;
+        writeln!(out, "  suppress: put {fingerprint} into a file for --suppressions")
     }
+}
+
+/// Whether a fact counts or places a single read or write, which is shown anyway.
+fn is_single(detail: &Detail) -> bool {
+    match &detail.fact {
+        Fact::Count(1) => COUNTED.contains(&detail.label.as_str()),
+        Fact::Writes { places, has_more } => places.len() == 1 && !has_more,
+        _ => false,
+    }
+}
+
+/// Whether a fact says nothing that the headline does not.
+fn is_in_headline(detail: &Detail, finding: &Finding, is_wide: bool) -> bool {
+    let Fact::Subject(about) = &detail.fact else { return false };
+    subject(finding) == Some(about.name())
+        && (!is_wide || short::name(about.name()) == about.name())
 }
 
 /// The sites that a fact shows.
@@ -311,11 +334,11 @@ fn sites_of(detail: &Detail) -> Vec<usize> {
     }
 }
 
-/// The events that explain a finding, and how much they matter.
-pub(crate) fn ranks(finding: &Finding) -> HashMap<u64, Rank> {
-    let mut ranks: HashMap<u64, Rank> = HashMap::new();
+/// What explains a finding, and how much it matters.
+pub(crate) fn ranks(finding: &Finding) -> Ranks {
+    let mut ranks = Ranks::default();
     let mut add = |event: u64, rank: Rank| {
-        let known = ranks.entry(event).or_insert(rank);
+        let known = ranks.events.entry(event).or_insert(rank);
         *known = rank.min(*known);
     };
     for site in &finding.sites {
@@ -351,6 +374,8 @@ pub(crate) fn ranks(finding: &Finding) -> HashMap<u64, Rank> {
             _ => {}
         }
     }
+    let states = finding.details.iter().filter(|it| matches!(it.fact, Fact::State { .. }));
+    ranks.variables = states.map(|state| state.label.clone()).collect();
     ranks
 }
 
@@ -360,16 +385,16 @@ fn why_possible(finding: &Finding) -> Option<String> {
     let is_as_observed = witness.order.is_sorted() && witness.changed_reads.is_empty();
     Some(match witness.reorder {
         _ if is_as_observed && !witness.next.is_empty() => {
-            "what happens keeps its observed order; the other steps are not needed, or still to come"
+            "the steps before `← next` keep their observed order; the steps left out are not needed, or come later"
                 .to_owned()
         }
-        Space::Maz => "nothing in the run orders the steps that change places: accesses that \
-                       conflict, and the uses of each lock, stay in their observed order"
+        Space::Maz => "nothing in the run orders the steps that changed places; conflicting \
+                       accesses and the uses of each lock keep their observed order"
             .to_owned(),
         Space::Sliced | Space::Correct => {
-            let reads = reads(witness);
             format!(
-                "every thread does what it did, locks exclude each other, and {reads} what it saw"
+                "every thread does what it did, each lock has one holder at a time, and {}",
+                reads(witness)
             )
         }
         Space::Notes => "the capture left the order of these steps open".to_owned(),
@@ -378,8 +403,8 @@ fn why_possible(finding: &Finding) -> Option<String> {
 
 fn reads(witness: &Witness) -> &'static str {
     match witness.changed_reads.is_empty() {
-        true => "every read sees",
-        false => "every read but the last ones of their threads sees",
+        true => "every read sees what it saw",
+        false => "every read sees what it saw, except the last one of a thread",
     }
 }
 
@@ -401,10 +426,10 @@ fn not_promised(finding: &Finding) -> Option<&'static str> {
         }
         FindingKind::ScheduleDependent => Some("which of the two orders it really was"),
         FindingKind::Predicted if is_race => {
-            Some("that it is likely, or that one of the two orders does harm")
+            Some("that it is likely, or that either order does harm")
         }
         FindingKind::Predicted if is_deadlock => {
-            Some("that it is likely, or that nothing outside of this run would end it")
+            Some("that it is likely, or that nothing outside this run would end it")
         }
         FindingKind::Predicted => Some("that it is likely, or what the program does after it"),
     }

@@ -3,7 +3,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use foresee_trace::{Finding, Location, Name, Site, block_start, closing};
+use foresee_trace::{Fact, Finding, Location, Name, Site, block_start, closing};
 
 /// How long a name may be in running text.
 const LONGEST_NAME: usize = 60;
@@ -107,7 +107,7 @@ pub(crate) fn name(text: &str) -> String {
 /// Whether a frame is of a library that the program uses, not of the program.
 pub(crate) fn is_library(frame: &Location) -> bool {
     const FOLDERS: &[&str] = &["/usr/", "/lib/", "/opt/", "/rustc/"];
-    const PARTS: &[&str] = &["/.cargo/registry/", "/rustlib/src/"];
+    const PARTS: &[&str] = &["/.cargo/registry/", "/rustlib/src/", "/include/foresee.h"];
     match frame.file.as_deref() {
         None => true,
         Some(file) => {
@@ -115,6 +115,11 @@ pub(crate) fn is_library(frame: &Location) -> bool {
                 || PARTS.iter().any(|part| file.contains(part))
         }
     }
+}
+
+/// Whether all of a place is in libraries.
+pub(crate) fn is_of_libraries(location: &Location) -> bool {
+    location.frames().all(is_library)
 }
 
 /// The frame to name a place by: the innermost one of the program, or the innermost one.
@@ -166,6 +171,13 @@ impl Shorter {
             shorter.site(site, folder);
         }
         finding.about.iter().for_each(|subject| shorter.name(subject.name()));
+        for detail in &finding.details {
+            if let Fact::Region(region) = &detail.fact {
+                let points = [Some(&region.begin), region.end.as_ref()].into_iter().flatten();
+                let places = points.filter_map(|point| point.location.as_ref());
+                places.for_each(|place| shorter.place(place, folder));
+            }
+        }
         shorter.pairs.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         shorter.pairs.dedup();
         shorter

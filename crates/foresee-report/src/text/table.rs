@@ -10,7 +10,7 @@ use foresee_trace::{Name, Op, Site};
 
 use super::short;
 use super::{Line, Style};
-use crate::diagram::{Diagram, Row};
+use crate::diagram::{Diagram, Row, caller};
 
 /// Schedules of at most this many steps are shown as they are.
 const SMALL: usize = 12;
@@ -29,6 +29,31 @@ const LISTED: usize = 8;
 
 /// How much a step matters: the smallest number most.
 pub(crate) type Rank = u8;
+
+/// What a reader looks for in a schedule.
+#[derive(Default)]
+pub(crate) struct Ranks {
+    pub(crate) events: HashMap<u64, Rank>,
+    /// The variables whose values violate a property: what threads read in them explains what they did.
+    pub(crate) variables: Vec<String>,
+}
+
+impl Ranks {
+    fn of(&self, row: &Row) -> Option<Rank> {
+        let is_meant = |name: &str| {
+            let is_end = |part: &String| {
+                name.strip_suffix(part.as_str()).is_some_and(|rest| rest.ends_with('.'))
+            };
+            self.variables.iter().any(|variable| variable == name || is_end(variable))
+        };
+        let is_read =
+            row.op.reads() && row.target.as_ref().is_some_and(|target| is_meant(&target.name));
+        self.events.get(&row.index).copied().or_else(|| is_read.then_some(READ))
+    }
+}
+
+/// The rank of a read.
+const READ: Rank = 3;
 
 /// A schedule as it is shown.
 pub(crate) struct Table {
@@ -61,7 +86,7 @@ struct Shown {
 impl Shown {
     fn of(row: &Row, is_wide: bool) -> Shown {
         let mut text = row.text.clone();
-        let place = match (&row.location, is_wide) {
+        let place = match (row.caller.as_ref().or(row.location.as_ref()), is_wide) {
             (Some(place), false) => Name(&short::place(place)).to_string(),
             _ => row.loc.clone(),
         };
@@ -82,7 +107,7 @@ impl Shown {
 
 impl Table {
     /// The steps of a diagram that matter, and those between them as far as there is room.
-    pub(crate) fn of(diagram: &Diagram, ranks: &HashMap<u64, Rank>, is_wide: bool) -> Table {
+    pub(crate) fn of(diagram: &Diagram, ranks: &Ranks, is_wide: bool) -> Table {
         let kept = kept(diagram, ranks, is_wide);
         let first = kept.iter().position(|&is| is).unwrap_or(0);
         let hidden = diagram.events.saturating_sub(diagram.rows.len() as u64);
@@ -167,6 +192,9 @@ impl Table {
                     .location()
                     .map_or(String::new(), |place| Name(&place.to_string()).to_string()),
                 location: site.location().cloned(),
+                caller: caller(site.location(), || {
+                    site.frames.get(1..).unwrap_or_default().to_vec()
+                }),
                 caused_earlier: false,
                 overtakes: None,
                 is_next: false,
@@ -280,7 +308,7 @@ impl Table {
 }
 
 /// Which rows are shown.
-fn kept(diagram: &Diagram, ranks: &HashMap<u64, Rank>, is_wide: bool) -> Vec<bool> {
+fn kept(diagram: &Diagram, ranks: &Ranks, is_wide: bool) -> Vec<bool> {
     let rows = &diagram.rows;
     if is_wide || rows.len() <= SMALL {
         return vec![true; rows.len()];
@@ -290,7 +318,7 @@ fn kept(diagram: &Diagram, ranks: &HashMap<u64, Rank>, is_wide: bool) -> Vec<boo
     let last = rows.len() - 1;
     let rank = |(i, row): (usize, &Row)| match row.is_next || !is_ahead && i == last {
         true => Some(0),
-        false => ranks.get(&row.index).copied(),
+        false => ranks.of(row),
     };
     let mut wanted: Vec<(Rank, usize)> =
         rows.iter().enumerate().filter_map(|at| Some((rank(at)?, at.0))).collect();

@@ -235,8 +235,8 @@ pub(super) fn observed(
                 details.push(Detail::new(format!("conflict {}", i + 1), conflict));
             }
             let message = format!(
-                "{name} was disturbed: by way of {} conflicts one part of it comes before, and \
-                 another after, what other threads did",
+                "{name} was disturbed: through {} conflicts, one part of it comes before what other \
+                 threads did, and another part after it",
                 cycle.len()
             );
             (Verdict::NotSerialisable, message)

@@ -67,7 +67,7 @@ pub(super) const KIND: CheckKind =
 
 /// The kinds of deadlocks that the check covers. Without this list, silence would seem to cover
 /// more.
-const SCOPE: &str = "threads that wait for locks, for conditions and for the end of others; not for \
+const SCOPE: &str = "covers threads that wait for locks, conditions and the end of other threads; not for \
                      semaphores, barriers or input";
 
 /// Why nothing can be proved about a run that leaves threads waiting.

@@ -62,7 +62,8 @@ pub(crate) fn endless(context: &Context<'_>, wait: &Wait, stuck: &[u32]) -> Desc
             let place = context.place_of(wait.notification);
             format!("its notification{place} can come before the wait begins")
         }
-        _ => format!("it keeps what {} must have before notifying", listed(&names)),
+        [_] => format!("it holds what {} needs before it can notify", names[0]),
+        _ => format!("it holds what {} need before they can notify", listed(&names)),
     };
     let mut sites = vec![
         context.site(Role::Wait, wait.begin),

@@ -87,22 +87,21 @@ impl Algorithm {
     fn guarantee(self) -> &'static str {
         match self {
             Algorithm::Hb => {
-                "happens-before: of the pairs that it leaves unordered only the first is known to \
-                 race, so they are searched for, and only those that a reordering shows are \
-                 reported; what it orders is not looked at"
+                "happens-before: of the pairs that it leaves unordered, only the first is known to \
+                 race; each is searched for and reported if a reordering shows it; pairs that it \
+                 orders are not looked at"
             }
             Algorithm::Shb => {
                 "schedulable happens-before: every pair that it leaves unordered races; races that \
-                 need critical sections to come otherwise, or reads to be left out, are not looked \
-                 for"
+                 need another order of critical sections, or reads to be left out, are not looked for"
             }
             Algorithm::Syncp => {
-                "sync-preserving: every race is reported that shows while critical sections keep \
-                 their observed order; those for which sections must swap are not looked for"
+                "sync-preserving: reports every race that shows while critical sections keep their \
+                 observed order; races that need sections to swap are not looked for"
             }
             Algorithm::Sliced => {
-                "sliced: races are also looked for where critical sections swap; nearly all are \
-                 found, but only what is counted as impossible is proved to be"
+                "sliced: also looks for races that need critical sections to swap; it finds nearly \
+                 all of them, but a race that was not found is not proved to be impossible"
             }
         }
     }
@@ -398,6 +397,10 @@ impl Check for Race {
     }
 
     fn notes(&self, context: &Context<'_>, tried: &Tried) -> Vec<String> {
+        // Where everything is decided, what this one promises makes no difference.
+        if self.algorithm == Algorithm::Sliced && tried.open.is_empty() {
+            return Vec::new();
+        }
         let mut notes = vec![self.algorithm.guarantee().to_owned()];
         if self.algorithm != Algorithm::Hb {
             return notes;
