@@ -73,6 +73,7 @@ fn races() {
         ("RacyCounter", "RacyCounter.count"),
         ("PlainFlag", "PlainFlag.ready"),
         ("SharedList", "java.util.ArrayList"),
+        ("SharedFormat", "java.text.SimpleDateFormat"),
         ("HiddenRace", "HiddenRace.data"),
         ("WritingReaders", "java.util.HashMap"),
         ("FlagsWithoutTurn", "FlagsWithoutTurn.count"),
@@ -84,6 +85,8 @@ fn races() {
 
 #[test]
 fn what_is_ordered_does_not_race() {
+    let (status, out, err) = run(&["--check", "race"], &["SharedFormat", "own"]);
+    assert!(status == 0 && out.contains(COMPLETE), "{out}{err}");
     for program in [
         "GuardedCounter",
         "VolatileFlag",
@@ -309,6 +312,7 @@ fn an_agent_that_cannot_begin_leaves_the_program_alone() {
     let (status, out, err) = said(&command.output().unwrap());
     assert_eq!(status, 3, "{out}{err}");
     assert!(err.contains("nothing was captured of java"), "{out}{err}");
+    assert!(err.contains("must grant the agent's file all permissions"), "{out}{err}");
 }
 
 #[test]

@@ -498,6 +498,34 @@ fn what_there_is_no_room_for_is_counted() {
     assert!(cut > 10 && narrow > 100 && narrow < whole, "{narrow} of {whole}, {cut} cut");
 }
 
+/// Locks that accesses have in common are kept in a few bits, and there may be as many as bits, or more.
+#[test]
+fn any_number_of_locks_excludes() {
+    for count in 1..=10 {
+        let mut trace = Trace::default();
+        let var = trace.names.vars.intern("x").unwrap().0;
+        let locks: Vec<LockId> =
+            (0..count).map(|l| trace.names.locks.intern(&format!("l{l}")).unwrap()).collect();
+        // Without the last one, a lock is common to all accesses, and nothing is looked at.
+        let sets = [(1, &locks[..]), (2, &locks[count - 1..]), (3, &[])];
+        let [many, one, none] = sets.map(|(number, held)| {
+            let thread = trace.names.thread(&format!("T{number}")).unwrap();
+            let step = |op| move |lock: &LockId| Event::new(thread, op).with_target(lock.0);
+            trace.events.extend(held.iter().map(step(Op::Acquire)));
+            let write = trace.events.len();
+            trace.events.extend([Event::new(thread, Op::Write).with_target(var); 2]);
+            trace.events.extend(held.iter().rev().map(step(Op::Release)));
+            [write, write + 1]
+        });
+        let trace = with_places(trace);
+        let (_, findings) = check(&trace, options(Algorithm::default()));
+        let guarded = many.into_iter().chain(one);
+        let racy: BTreeSet<_> =
+            guarded.flat_map(|write| none.map(|other| [write, other])).collect();
+        assert_eq!(pairs(&findings), racy, "{count} locks");
+    }
+}
+
 /// The order in which an event sees nothing.
 fn without_read(trace: &Trace, event: usize, relation: oracle::Relation) -> oracle::Order {
     let mut trace = trace.clone();

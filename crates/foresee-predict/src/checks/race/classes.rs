@@ -166,10 +166,11 @@ impl Common {
 
     fn holds(self, locksets: &LockSets) -> impl Iterator<Item = (u32, Hold)> {
         let set = LockSetId(self.0 & ((1 << Common::NUMBER) - 1));
+        // There is no bit after those of the locks, so they decide where it ends.
         let bits = (0..).map(|i| 1 << (Common::NUMBER + i));
-        bits.zip(locksets.get(set))
-            .filter(move |(bit, _)| self.0 & bit != 0)
-            .map(|(bit, &hold)| (bit, hold))
+        (locksets.get(set).iter().zip(bits))
+            .filter(move |(_, bit)| self.0 & bit != 0)
+            .map(|(&hold, bit)| (bit, hold))
     }
 
     fn narrow(&mut self, set: LockSetId, locksets: &LockSets) {

@@ -52,6 +52,9 @@ public final class Agent {
     /** The JVM is not captured: leaves the reason for the report, or prints it. */
     private static void give(String configuration, Throwable why) {
         String reason = why.getClass() == IllegalArgumentException.class || why.getClass() == IllegalStateException.class ? why.getMessage() : why.toString();
+        if (why instanceof SecurityException) {
+            reason += "; the security policy must grant the agent's file all permissions";
+        }
         try {
             File file = new File(configuration);
             List<String> lines = file.isFile() ? Files.readAllLines(file.toPath(), StandardCharsets.UTF_8) : Arrays.asList(configuration.split(","));

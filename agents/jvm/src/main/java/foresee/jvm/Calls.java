@@ -67,6 +67,10 @@ public final class Calls {
         if (owner.startsWith("java/io/")) {
             return STREAMS.contains(owner.substring("java/io/".length()));
         }
+        if (owner.equals("java/text/SimpleDateFormat") || owner.equals("java/text/DateFormat") || owner.equals("java/text/Format")) {
+            // They work on a calendar of their own.
+            return name.equals("format") || name.startsWith("parse") || name.startsWith("set");
+        }
         return owner.equals("java/lang/StringBuffer") || owner.startsWith("java/net/") || owner.startsWith("java/nio/channels/")
                 || owner.equals("java/lang/Iterable") || owner.equals("java/lang/Process");
     }
@@ -130,8 +134,11 @@ public final class Calls {
         if (name.startsWith("java.util.ImmutableCollections") || name.startsWith("java.util.Collections$Empty")) {
             return Kind.NONE;
         }
-        if (name.startsWith("java.util.")) {
+        if (name.startsWith("java.util.") || name.equals("java.text.SimpleDateFormat")) {
             return Kind.PLAIN;
+        }
+        if (name.startsWith("java.text.")) {
+            return Kind.NONE;
         }
         if (name.startsWith("java.io.ByteArray") || name.startsWith("java.io.String") || name.startsWith("java.io.CharArray")
                 || name.startsWith("java.io.File") || name.equals("java.io.PrintStream")) {

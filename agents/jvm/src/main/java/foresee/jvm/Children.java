@@ -8,7 +8,10 @@ import java.util.Map;
 public final class Children {
     private static final String VARIABLE = "JAVA_TOOL_OPTIONS";
     /** What a JVM gets beside the agent, as from `foresee run`. */
-    private static final List<String> BESIDE = List.of("-Xshare:off", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,*::$fs$*");
+    private static final List<String> BESIDE = List.of("-Xshare:off", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,*::$fs$*",
+            "-XX:Tier4InvocationThreshold=150000", "-XX:Tier4MinInvocationThreshold=18000", "-XX:Tier4CompileThreshold=450000", "-XX:Tier4BackEdgeThreshold=1200000",
+            "-XX:CompileCommand=CompileThresholdScaling,foresee.jvm.Accesses::*,0.03", "-XX:CompileCommand=CompileThresholdScaling,foresee.jvm.ThreadLog::*,0.03",
+            "-XX:CompileCommand=CompileThresholdScaling,foresee.jvm.Rt::*,0.03", "-XX:CompileCommand=CompileThresholdScaling,foresee.jvm.Ids::*,0.03");
     private static String agent;
     private static String option;
 

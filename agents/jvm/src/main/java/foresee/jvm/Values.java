@@ -10,7 +10,8 @@ final class Values {
     private Values() {}
 
     static int type(Object value) {
-        if (value == null) {
+        // Nearly all values are none of these.
+        if (!(value instanceof Number) && !(value instanceof Boolean) && !(value instanceof Character)) {
             return OBJECT;
         }
         if (value instanceof Boolean) {
