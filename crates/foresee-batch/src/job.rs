@@ -12,7 +12,7 @@ use crate::digest::Digest;
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Raised when results are stored in another way.
-const FORM: u32 = 4;
+const FORM: u32 = 5;
 
 /// A trace or a specification, by its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

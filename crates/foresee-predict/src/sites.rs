@@ -96,10 +96,8 @@ fn complete_by<E>(
         return Ok(());
     }
     let mut wanted = Wanted::of(findings);
-    let is_known = |site: &Site| site.op.is_some() || site.event.is_none();
-    let mut identifying = findings.iter().flat_map(|f| &f.sites).filter(|s| s.role.identifies());
     let mut lines;
-    if identifying.all(is_known) {
+    if findings.iter().all(is_identified) {
         lines = Lines::of(findings);
         each(&mut |(index, stack), event, names, pool| {
             lines.event(index, event, names);
@@ -138,13 +136,33 @@ impl LinesSoFar {
 
     /// The fingerprint of a finding, unless an event that distinguishes it was not looked up.
     pub(crate) fn fingerprint(&self, finding: &Finding) -> Option<Fingerprint> {
-        let identifying = || finding.sites.iter().filter(|site| site.role.identifies());
-        if identifying().any(|site| site.op.is_none() && site.event.is_some()) {
-            return None;
-        }
-        let last = identifying().filter_map(|site| site.event).max().unwrap_or(0);
-        Some(Fingerprint::of(finding, |site| self.0.rank(site, last)))
+        let last = identifying(finding).filter_map(|site| site.event).max().unwrap_or(0);
+        is_identified(finding).then(|| Fingerprint::of(finding, |site| self.0.rank(site, last)))
     }
+}
+
+/// What a finding consists of in the source of its program: its fingerprint with lines in place of ranks among them, which
+/// change when more of the program is known. `None` if an event that distinguishes it was not looked up.
+pub(crate) fn in_source(finding: &Finding) -> Option<Fingerprint> {
+    let place = |site: &Site| {
+        let location = site.location()?;
+        let (line, column) = (location.line.unwrap_or(0), location.column.unwrap_or(0));
+        Some(((line as usize) << 32) + column as usize)
+    };
+    is_identified(finding).then(|| Fingerprint::of(finding, |site| place(site).unwrap_or(0)))
+}
+
+fn identifying(finding: &Finding) -> impl Iterator<Item = &Site> {
+    finding.sites.iter().filter(|site| site.role.identifies())
+}
+
+/// Whether every event that distinguishes a finding was looked up.
+fn is_identified(finding: &Finding) -> bool {
+    identifying(finding).all(is_looked_up)
+}
+
+fn is_looked_up(site: &Site) -> bool {
+    site.op.is_some() || site.event.is_none()
 }
 
 /// The sites that are to be looked up.

@@ -704,7 +704,7 @@ impl MonitoredProperty {
             let is_all = explorer.found.outcome == Outcome::Exhausted;
             let all = explorer.found.runs.as_ref().filter(|_| is_all);
             if let (Some(closest), Some(Count::Exact(runs))) = (&closest, all) {
-                found.violating = Some((runs - &closest.harmless).to_string());
+                found.size.violating = Some((runs - &closest.harmless).to_string());
             }
             let closest = closest.map(|c| (schedule(&c.run, &explorer.events), c.swaps));
             let shortest = schedule(&shortest, &explorer.events);

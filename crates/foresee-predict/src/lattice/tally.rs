@@ -22,18 +22,40 @@ pub(crate) struct LatticeVerdict {
     pub(super) found: Option<Found>,
 }
 
-/// What was found in a lattice.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How large a lattice is, or several of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Found {
-    pub(super) outcome: Outcome,
+pub(crate) struct Size {
+    /// The level from which on it is larger than what was searched.
     pub(super) first_cut_off: Option<usize>,
     pub(super) cuts: u64,
     pub(super) levels: u64,
     pub(super) widest: u64,
     pub(super) widest_bytes: u64,
+    /// How many runs there are in the latest one.
     pub(super) runs: Option<Count>,
+    /// How many of them violate the property.
     pub(super) violating: Option<String>,
+}
+
+impl Size {
+    fn add(&mut self, other: &Size) {
+        self.first_cut_off = self.first_cut_off.or(other.first_cut_off);
+        self.cuts += other.cuts;
+        self.levels = self.levels.max(other.levels);
+        self.widest = self.widest.max(other.widest);
+        self.widest_bytes = self.widest_bytes.max(other.widest_bytes);
+        self.runs.clone_from(&other.runs);
+        self.violating = other.violating.clone().or(self.violating.take());
+    }
+}
+
+/// What was found in a lattice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Found {
+    pub(super) outcome: Outcome,
+    pub(super) size: Size,
     pub(super) is_violated: bool,
     /// The runs that show it, if they were looked for and could be.
     pub(super) shown: Option<ViolatingRuns>,
@@ -43,13 +65,15 @@ impl Found {
     pub(super) fn new(found: &Searched) -> Found {
         Found {
             outcome: found.outcome,
-            first_cut_off: found.first_cut_off,
-            cuts: found.cuts,
-            levels: found.levels as u64,
-            widest: found.widest as u64,
-            widest_bytes: found.widest_bytes as u64,
-            runs: found.runs.clone(),
-            violating: None,
+            size: Size {
+                first_cut_off: found.first_cut_off,
+                cuts: found.cuts,
+                levels: found.levels as u64,
+                widest: found.widest as u64,
+                widest_bytes: found.widest_bytes as u64,
+                runs: found.runs.clone(),
+                violating: None,
+            },
             is_violated: found.violation.is_some(),
             shown: None,
         }
@@ -67,14 +91,8 @@ pub(super) struct SearchStats {
     pub(super) violated: u64,
     pub(super) observed: u64,
     pub(super) steps: u64,
-    pub(super) cuts: u64,
-    pub(super) levels: u64,
-    pub(super) widest: u64,
-    pub(super) widest_bytes: u64,
-    pub(super) runs: Option<Count>,
-    pub(super) violating: Option<String>,
+    pub(super) size: Size,
     pub(super) outcome: Option<Outcome>,
-    pub(super) first_cut_off: Option<usize>,
     pub(super) trouble: Option<String>,
     /// The problems with values.
     pub(super) troubles: EvalWarnings,
@@ -94,16 +112,10 @@ impl SearchStats {
         };
         self.violated += u64::from(found.is_violated);
         self.lattices += 1;
-        self.cuts += found.cuts;
-        self.levels = self.levels.max(found.levels);
-        self.widest = self.widest.max(found.widest);
-        self.widest_bytes = self.widest_bytes.max(found.widest_bytes);
-        self.runs.clone_from(&found.runs);
-        self.violating = found.violating.clone().or(self.violating.take());
+        self.size.add(&found.size);
         if found.outcome != Outcome::Exhausted || self.outcome.is_none() {
             self.outcome = Some(found.outcome);
         }
-        self.first_cut_off = self.first_cut_off.or(found.first_cut_off);
     }
 
     /// All of it, for a report.
@@ -124,18 +136,18 @@ impl SearchStats {
             stats.push(("bindings", Stat::Count(bindings)));
         }
         if self.lattices > 0 {
-            stats.push(("states", Stat::Count(self.cuts)));
-            stats.push(("levels", Stat::Count(self.levels)));
-            stats.push(("widest_level", Stat::Count(self.widest)));
-            stats.push(("widest_level_bytes", Stat::Count(self.widest_bytes)));
+            stats.push(("states", Stat::Count(self.size.cuts)));
+            stats.push(("levels", Stat::Count(self.size.levels)));
+            stats.push(("widest_level", Stat::Count(self.size.widest)));
+            stats.push(("widest_level_bytes", Stat::Count(self.size.widest_bytes)));
         }
         // A sum of the runs of different bindings would mean nothing.
         if self.lattices == 1 {
-            stats.extend(self.runs.as_ref().map(|runs| match runs {
+            stats.extend(self.size.runs.as_ref().map(|runs| match runs {
                 Count::Exact(n) => ("runs", Stat::Text(n.to_string())),
                 Count::About(digits) => ("runs_about", Stat::Text(format!("10^{digits:.0}"))),
             }));
-            stats.extend(self.violating.clone().map(|n| ("violating_runs", Stat::Text(n))));
+            stats.extend(self.size.violating.clone().map(|n| ("violating_runs", Stat::Text(n))));
         }
         Analysed {
             name: LATTICE,
@@ -159,7 +171,7 @@ impl SearchStats {
             ),
             n => format!("violated in other runs with the same causality, for {n} bindings"),
         };
-        let cut_off = self.first_cut_off.unwrap_or(0);
+        let cut_off = self.size.first_cut_off.unwrap_or(0);
         let covered = match outcome {
             Outcome::Exhausted if self.lattices == 0 => String::new(),
             Outcome::Exhausted => "; every run with this causality was covered".to_owned(),
@@ -178,17 +190,20 @@ impl SearchStats {
             Outcome::Window => format!(
                 " among the {} cuts nearest to the observed run; the window left runs out from \
                  level {cut_off} on",
-                self.cuts
+                self.size.cuts
             ),
             Outcome::MemoryLimit => format!(
                 " among {} cuts; there was no memory for level {cut_off}: allow more with \
                  --max-memory, or follow fewer cuts with --window",
-                self.cuts
+                self.size.cuts
             ),
             _ => match &self.trouble {
                 Some(trouble) => format!("; the search was given up: {trouble}"),
                 None => {
-                    format!(" among {} cuts; the search was given up at level {cut_off}", self.cuts)
+                    format!(
+                        " among {} cuts; the search was given up at level {cut_off}",
+                        self.size.cuts
+                    )
                 }
             },
         };

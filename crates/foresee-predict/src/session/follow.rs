@@ -21,9 +21,10 @@ use super::error::SessionError;
 use super::filtered::ensure_whole;
 use super::mistake::InternalError;
 use super::parts::{Part, Work, expanded};
-use super::report::{Report, TraceFacts};
+use super::report::TraceFacts;
 use super::run::for_searches;
 use super::spec::Specification;
+use super::told::Told;
 use super::{Examined, Listener, Session};
 use crate::candidates::Candidates;
 use crate::confirm::{Confirmer, Unconfirmed};
@@ -48,15 +49,14 @@ impl Session {
             resolved: RefCell::default(),
             turned_up: RefCell::default(),
         };
-        let mut reported = Reported { listener, findings: Vec::new() };
+        let mut told = Told::new(listener);
         let mut names = Names::default();
-        let mut before = Vec::new();
         loop {
             let attempt = Attempt { session: self, program, meaning: &meaning, names: &names };
-            let result = attempt.run(&before, &mut reported);
+            let result = attempt.run(&mut told);
             if let Some(new) = meaning.turned_up.take() {
                 names = new;
-                before.append(&mut reported.findings);
+                told.begin_again();
                 continue;
             }
             // Names that a specification needs may be in what follows.
@@ -66,7 +66,7 @@ impl Session {
             }
             // What was found in the beginning of a program stays found.
             if let Ok(examined) = &result {
-                reported.tell_all(&before, &examined.report.findings);
+                examined.report.findings.iter().for_each(|finding| told.tell(finding));
             }
             match program.continues()? {
                 Continued::Over => return result,
@@ -78,36 +78,9 @@ impl Session {
                 }
                 Continued::Anew => {}
             }
-            if let Ok(examined) = result {
-                before = examined.report.findings;
-            }
-            reported.findings.clear();
+            told.begin_another_trace();
             names = Names::default();
             meaning.forget();
-        }
-    }
-}
-
-/// Whether two findings are one, in the same trace or in a longer one of the same program.
-fn is_one(one: &Finding, other: &Finding) -> bool {
-    let is_there = one.fingerprint.is_some() && one.fingerprint == other.fingerprint;
-    let is_here = (one.event, &one.details) == (other.event, &other.details);
-    (one.kind, &one.property) == (other.kind, &other.property) && (is_there || is_here)
-}
-
-/// What has been reported.
-struct Reported<'a> {
-    listener: &'a mut dyn Listener,
-    findings: Vec<Finding>,
-}
-
-impl Reported<'_> {
-    /// Reports those that were not reported before.
-    fn tell_all(&mut self, before: &[Finding], findings: &[Finding]) {
-        for finding in findings {
-            if !before.iter().chain(&self.findings).any(|told| is_one(told, finding)) {
-                self.listener.found(finding);
-            }
         }
     }
 }
@@ -196,12 +169,7 @@ impl<'a> Attempt<'a> {
         Ok(Box::new(Watching { inner, meaning: self.meaning, names: 0 }))
     }
 
-    /// `before` was reported in an earlier attempt.
-    fn run(
-        &self,
-        before: &[Finding],
-        reported: &mut Reported<'_>,
-    ) -> Result<Examined, SessionError> {
+    fn run(&self, told: &mut Told<'_>) -> Result<Examined, SessionError> {
         let (session, order) = (self.session, self.program.order());
         let resolutions: Vec<_> =
             session.specs.iter().map(|source| resolve(&source.spec, self.names)).collect();
@@ -233,8 +201,7 @@ impl<'a> Attempt<'a> {
         let mut live = Live {
             attempt: self,
             parts,
-            before,
-            reported,
+            told,
             lines: LinesSoFar::new(),
             findings: Vec::new(),
             failure: None,
@@ -281,12 +248,12 @@ impl<'a> Attempt<'a> {
         let kept = kept.filter(|_| read.is_all);
         let room = conclude::Room { memory: usize::MAX, until };
         let name = self.program.name();
-        let mut examined = session.close(passed, &name, kept, &open, room, reported.listener)?;
-        self.settle(before, &mut examined.report, reported);
+        let mut examined = session.close(passed, &name, kept, &open, room, told.listener())?;
+        told.settle(&mut examined.report, self.program.order());
         complete_from(&mut examined.report.findings, u64::MAX, open)?;
         for (source, resolution) in session.specs.iter().zip(resolutions) {
             if !resolution.diagnostics.is_empty() {
-                reported.listener.warning(source, &resolution.diagnostics);
+                told.listener().warning(source, &resolution.diagnostics);
             }
         }
         if examined.trace.is_none() {
@@ -307,43 +274,13 @@ impl<'a> Attempt<'a> {
         let memory = self.session.settings.limits.memory as u64;
         self.program.is_all_stored() && events.saturating_mul(kept::BYTES_PER_EVENT) <= memory
     }
-
-    /// Findings reported while the program ran remain; those missing from the final report are
-    /// added, and those that answer an outdated question are withdrawn.
-    fn settle(&self, before: &[Finding], report: &mut Report, reported: &mut Reported<'_>) {
-        let is_same = |a: &Finding, b: &Finding| {
-            a.property == b.property && (a.kind, a.event) == (b.kind, b.event)
-        };
-        // By now it may be known that the order of events is not.
-        let order = self.program.order();
-        for finding in reported.findings.iter().chain(before) {
-            if !stands(finding, order) {
-                reported.listener.withdrawn(finding);
-            }
-        }
-        reported.findings.retain(|finding| stands(finding, order));
-        for finding in &reported.findings {
-            let is_there = report.findings.iter().any(|f| f.property == finding.property);
-            if !is_there && finding.witness.is_some() {
-                // Ranks are counted again now that the whole trace is known.
-                report.findings.push(Finding { fingerprint: None, ..finding.clone() });
-            }
-        }
-        for finding in before.iter().filter(|finding| stands(finding, order)) {
-            let found = report.findings.iter().chain(&reported.findings);
-            if !found.into_iter().any(|f| is_same(f, finding) || f.property == finding.property) {
-                reported.listener.withdrawn(finding);
-            }
-        }
-    }
 }
 
 /// Receives findings and early candidates, and reports them.
 struct Live<'a, 't, 'l> {
     attempt: &'a Attempt<'a>,
     parts: &'a [Part],
-    before: &'a [Finding],
-    reported: &'t mut Reported<'l>,
+    told: &'t mut Told<'l>,
     lines: LinesSoFar,
     findings: Vec<Finding>,
     failure: Option<SessionError>,
@@ -355,11 +292,8 @@ impl Live<'_, '_, '_> {
             return;
         }
         let finding = &self.with_fingerprint(finding.clone());
-        // It was reported before an unrelated name appeared, or for the beginning of the trace.
-        if !self.before.iter().any(|told| is_one(told, finding)) {
-            self.reported.listener.found(finding);
-        }
-        self.reported.findings.push(finding.clone());
+        self.told.tell(finding);
+        self.told.now.push(finding.clone());
     }
 
     /// A finding as it is known now. What it consists of may be further back than the latest
@@ -394,7 +328,7 @@ impl Live<'_, '_, '_> {
                     Ok(finding) => self.tell(&finding),
                     // There was no room to search for it again; the final report is still to come.
                     Err(Unconfirmed::Lost(_)) => {}
-                    Err(error) => self.reported.listener.internal_error(&InternalError {
+                    Err(error) => self.told.listener().internal_error(&InternalError {
                         analysis: LATTICE,
                         property,
                         error: &error,
@@ -407,7 +341,7 @@ impl Live<'_, '_, '_> {
                 let property = part.name_of(one.property);
                 match confirmer.confirm_match(&one) {
                     Ok(finding) => self.tell(&finding),
-                    Err(error) => self.reported.listener.internal_error(&InternalError {
+                    Err(error) => self.told.listener().internal_error(&InternalError {
                         analysis: PATTERN,
                         property,
                         error: &error,
@@ -435,7 +369,7 @@ impl Receiver for Live<'_, '_, '_> {
     }
 
     fn read(&mut self, events: u64, candidates: &mut [Candidates]) {
-        self.reported.listener.progress(events);
+        self.told.listener().progress(events);
         let is_new = candidates.iter().any(|candidates| !candidates.early.is_empty());
         // If there is no room now, the final report states it.
         if is_new

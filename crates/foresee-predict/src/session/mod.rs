@@ -30,6 +30,7 @@
 //! | `parts` | which engine looks at which property |
 //! | `run` | a whole trace |
 //! | `follow` | a trace that grows |
+//! | `told` | what was reported of it |
 //! | `filtered` | captures that left accesses out |
 //! | `conclude` | what stands after the pass, confirmed |
 //! | `mistake` | errors of foresee, which cost one property its answer |
@@ -53,6 +54,7 @@ mod settings;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use foresee_testkit::{random_trace, trace};
 use foresee_trace::{
     Batch, Continued, EventSource, FileOrder, Finding, FindingKind, GrowingTrace, Mode, Names,
-    Outcome, Position, ReadError, Remarks, Trace, TraceInput, Validated,
+    Outcome, Position, ReadError, Remarks, Site, Trace, TraceInput, Validated,
 };
 
 use super::conclude::{Passed, Room, conclude};
@@ -178,12 +178,16 @@ impl GrowingTrace for InEditions {
 #[derive(Default)]
 struct Heard {
     found: Vec<Finding>,
+    withdrawn: Vec<Finding>,
     errors: Vec<(String, String)>,
 }
 
 impl Listener for Heard {
     fn found(&mut self, finding: &Finding) {
         self.found.push(finding.clone());
+    }
+    fn withdrawn(&mut self, finding: &Finding) {
+        self.withdrawn.push(finding.clone());
     }
     fn internal_error(&mut self, error: &InternalError<'_>) {
         assert!(error.trace.is_some_and(|trace| !trace.events.is_empty()));
@@ -223,6 +227,20 @@ fn memory_files_and_streams_have_equal_reports() {
     assert!(predicted > 50 && early > 5, "one-sided: {predicted}, {early}");
 }
 
+/// What a finding is about, in words.
+fn essence(finding: &Finding) -> String {
+    let sites = finding.sites.iter().filter(|site| site.role.identifies());
+    let mut sites: Vec<String> = sites
+        .map(|site| {
+            let Site { role, op, target, .. } = site;
+            format!("{role:?} {op:?} {target:?} {:?}", site.location().map(ToString::to_string))
+        })
+        .collect();
+    sites.sort();
+    sites.dedup();
+    format!("{:?} {} {:?} {sites:?}", finding.kind, finding.property, finding.about)
+}
+
 /// However often a beginning of a trace is sent, the report is that of the whole trace; and if the whole trace never comes,
 /// that of the latest beginning.
 #[test]
@@ -237,27 +255,40 @@ fn editions_have_the_report_of_the_last_one() {
         ends.sort_unstable();
         ends.push(lines.len());
         let checks: &[&str] = if seed % 2 == 0 { &["spec", "race"] } else { &["deadlock", "race"] };
+        let edition = |&end: &usize| {
+            let text: String = lines[..end].iter().map(|line| format!("{line}\n")).collect();
+            Growing { text, followed: Cell::new(0) }
+        };
         let follow = |is_cut_short| {
-            let edition = |&end: &usize| {
-                let text: String = lines[..end].iter().map(|line| format!("{line}\n")).collect();
-                Growing { text, followed: Cell::new(0) }
-            };
             let editions = ends.iter().map(edition).collect();
             let program = InEditions { editions, now: Cell::new(0), is_cut_short };
             let mut heard = Heard::default();
             let followed = session(SPEC, checks, true).follow(&program, &mut heard);
             assert!(heard.errors.is_empty(), "{seed}: {:?}", heard.errors);
-            (followed, heard.found)
+            (followed, heard)
         };
         let whole = Growing { text: text.clone(), followed: Cell::new(0) };
         let whole = session(SPEC, checks, true).follow(&whole, &mut Heard::default());
-        let (followed, told_before) = follow(false);
+        let (followed, heard) = follow(false);
         assert_eq!(told(&followed), told(&whole), "{seed}");
-        early += told_before.len();
+        // Nothing is told twice, although each edition has it, unless it was withdrawn ...
+        let about = |all: &[Finding], one: &str| all.iter().filter(|f| essence(f) == one).count();
+        for one in heard.found.iter().map(essence) {
+            let times = about(&heard.found, &one);
+            assert!(times <= 1 + about(&heard.withdrawn, &one), "{seed}: {times} times {one}");
+        }
+        // ... and everything is told that an edition has.
+        for end in &ends[..ends.len() - 1] {
+            let beginning = edition(end);
+            let alone = session(SPEC, checks, true).follow(&beginning, &mut Heard::default());
+            for one in alone.iter().flat_map(|examined| &examined.report.findings).map(essence) {
+                assert!(about(&heard.found, &one) > 0, "{seed}: {one} was not told");
+            }
+        }
+        early += heard.found.len();
         found += whole.as_ref().map_or(0, |examined| examined.report.findings.len());
         let [.., before, _] = ends.as_slice() else { continue };
-        let text: String = lines[..*before].iter().map(|line| format!("{line}\n")).collect();
-        let whole = Growing { text, followed: Cell::new(0) };
+        let whole = edition(before);
         let whole = session(SPEC, checks, true).follow(&whole, &mut Heard::default());
         let (followed, _) = follow(true);
         match (followed, whole) {
