@@ -7,6 +7,7 @@ use foresee_trace::{
     Batch, Event, EventSource, FileOrder, Names, Pool, Position, ReadError, Remarks, StackId, Trace,
 };
 
+use crate::guarded::{self, EventSet};
 use crate::private::{Keep, Owners, Shared};
 use crate::store::StoreError;
 
@@ -63,7 +64,7 @@ impl FirstPass {
             (trace.events, trace.pool, trace.stacks) = (batch.events, batch.pool, batch.stacks);
             trace.remarks = remarks.clone();
         }
-        Ok(Captured { shared, names, remarks, trace })
+        Ok(Captured { shared, unnoticed: EventSet::default(), names, remarks, trace })
     }
 }
 
@@ -71,6 +72,8 @@ impl FirstPass {
 pub(crate) struct Captured {
     /// What remains without private variables, if anything is left out.
     shared: Option<Shared>,
+    /// Accesses that are left out as well, by their numbers among what remains otherwise.
+    unnoticed: EventSet,
     /// The names, before anything is left out.
     names: Names,
     remarks: Remarks,
@@ -88,9 +91,28 @@ impl Captured {
         (self.all_names().clone(), self.remarks.order)
     }
 
-    /// Whether an event of the log, before anything is left out, is in the trace.
-    pub(crate) fn keeps(&self, event: &Event, pool: &Pool) -> bool {
-        self.shared.as_ref().is_none_or(|shared| shared.keeps(event, pool))
+    /// Leaves out what [no other thread can notice](guarded) either, if the trace is short.
+    pub(crate) fn leave_out_unnoticed(&mut self) {
+        let Some(trace) = &mut self.trace else { return };
+        if self.remarks.order != FileOrder::Observed {
+            return;
+        }
+        let unnoticed = guarded::unnoticed(&trace.events, &trace.pool, &trace.names);
+        let (mut events, mut stacks) = (0.., 0..);
+        trace.events.retain(|_| events.next().is_some_and(|event| !unnoticed.has(event)));
+        trace.stacks.retain(|_| stacks.next().is_some_and(|event| !unnoticed.has(event)));
+        self.unnoticed = unnoticed;
+    }
+
+    /// Tells of all events of the log, before anything is left out, in their order, which of them are in the trace. The first
+    /// of them are not steps of a thread.
+    pub(crate) fn keeping(&self, not_steps: usize) -> impl FnMut(&Event, &Pool) -> bool {
+        let mut remaining = not_steps;
+        move |event, pool| {
+            let remains = self.shared.as_ref().is_none_or(|shared| shared.keeps(event, pool));
+            remaining += usize::from(remains);
+            remains && !self.unnoticed.has(remaining - 1)
+        }
     }
 
     /// Adds a reason why the trace is incomplete.

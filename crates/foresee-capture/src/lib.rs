@@ -6,6 +6,7 @@ pub mod compiler;
 pub mod explore;
 pub mod failure;
 pub mod filter;
+mod guarded;
 mod hang;
 pub mod heard;
 pub mod jvm;

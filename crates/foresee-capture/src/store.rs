@@ -110,7 +110,10 @@ impl<'l> LogConversion<'l> {
             fields.for_each(|(var, _)| pass.owners.keep(var));
         }
         let keep = if self.leaves_private_out() { self.keep } else { Keep::Everything };
-        let captured = pass.finish(names, remarks, keep)?;
+        let mut captured = pass.finish(names, remarks, keep)?;
+        if keep == Keep::Unsettled {
+            captured.leave_out_unnoticed();
+        }
         Ok(LogTrace { conversion: self, title, prior, objects, captured, notes })
     }
 
@@ -244,9 +247,10 @@ impl LogTrace<'_> {
         let mut has_more = source.next_batch(&mut batch)?;
         let initial = self.conversion.initial_values(&self.objects, source.names_mut(), &batch)?;
         let mut kept = vec![None; initial.events.len()];
+        let mut is_kept = self.captured.keeping(initial.events.len());
         while has_more {
             for (i, event) in batch.events.iter().enumerate() {
-                if self.captured.keeps(event, &batch.pool) {
+                if is_kept(event, &batch.pool) {
                     kept.push(match source.position(i) {
                         Position::Byte(at) => Some(at),
                         _ => None,

@@ -519,9 +519,14 @@ impl Records {
 
     /// How often the record of this length is followed by one of the same bytes at once.
     fn same(&self, at: usize, length: usize) -> u32 {
-        let record = &self.chunk[at..at + length];
-        let rest = &self.chunk[at + length..self.length()];
-        rest.chunks_exact(length).take_while(|next| *next == record).count() as u32
+        // As long as the bytes are those of one record before.
+        let bytes = &self.chunk[at..self.length()];
+        let (before, after) = (bytes.as_chunks::<8>().0, bytes[length..].as_chunks::<8>().0);
+        let is_same = |(before, after): &(&[u8; 8], &[u8; 8])| before == after;
+        let same = 8 * before.iter().zip(after).take_while(is_same).count();
+        let rest = bytes[same..].iter().zip(&bytes[length + same..]);
+        let same = same + rest.take_while(|(before, after)| before == after).count();
+        (same / length) as u32
     }
 
     /// Passes over the records that are the same as the latest one, as in a loop that waits. Returns how many there were.
