@@ -1,7 +1,7 @@
 // expect: doubt. Two threads write to a pipe, which does not order them.
 #include <pthread.h>
 #include <unistd.h>
-static int ends[2], x;
+int ends[2], x;
 static void *first(void *p) {
     x = 1;
     write(ends[1], "a", 1);

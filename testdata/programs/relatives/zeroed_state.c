@@ -2,9 +2,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
-static struct state { int busy, other; } *state;
+struct state { int busy, other; } *state;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-static int z;
+int z;
 static void *first(void *p) {
     usleep(50000);
     pthread_mutex_lock(&m);

@@ -173,7 +173,7 @@ impl Waiting {
     fn is_conserved(&self, component: &[u32]) -> bool {
         let is_one = |&number: &u32| matches!(self.things[number as usize], Thing::Semaphore(_));
         let initial = |number: &u32| self.initial.get(number).copied();
-        if component.len() > 2 || !component.iter().all(|number| is_one(number)) {
+        if component.len() > 2 || !component.iter().all(is_one) {
             return false;
         }
         let Some(counts) = component.iter().map(initial).collect::<Option<Vec<u64>>>() else {

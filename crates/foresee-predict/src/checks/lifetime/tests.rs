@@ -53,7 +53,8 @@ struct Checked {
     objects: Objects,
 }
 
-fn check(trace: &Trace) -> Checked {
+/// Calls a function with what checks know of a trace.
+fn in_context<T>(trace: &Trace, act: impl FnOnce(&Context<'_>, &LockState) -> T) -> T {
     let mut requirements = Requirements::default();
     trace.events.iter().for_each(|event| requirements.push(event, &trace.pool).unwrap());
     requirements.finish();
@@ -67,34 +68,40 @@ fn check(trace: &Trace) -> Checked {
         is_cut: false,
         room: usize::MAX,
     };
-    let mut check = Lifetimes::new(&options);
-    for (i, event) in trace.events.iter().enumerate() {
-        check.event(i as u32, event, &lock_state);
-    }
-    let proposals = check.propose(&context).unwrap();
-    let mut tally = proposals.tally;
-    let candidates = in_trying_order(proposals.candidates);
-    let known = HashMap::new();
-    let tried = try_all(&context, candidates, known, check.budgets(), None, &mut tally);
-    tried.count(&mut tally);
-    let found = tried.found;
-    let judge = Judge::new(trace);
-    let pairs = found.iter().map(|one| {
-        let order: Vec<u64> = one.reached.order.iter().map(|&e| e.into()).collect();
-        let whole: Vec<u64> =
-            (0..u64::from(one.reached.observed)).chain(order.iter().copied()).collect();
-        let next: Vec<u64> = one.by.next.iter().map(|&e| e.into()).collect();
-        judge.check_next(&whole, &next, Reads::Terminal).unwrap();
-        let description = check.describe(&context, one);
-        assert!(
-            !description.message.is_empty()
-                && description.details.len() == 5
-                && description.sites.len() == 2
-        );
-        check.pair_of(&context, one).unwrap()
-    });
-    let found = pairs.collect();
-    Checked { observed: proposals.observed.len(), found, tally, objects: check.objects }
+    act(&context, &lock_state)
+}
+
+fn check(trace: &Trace) -> Checked {
+    in_context(trace, |context, lock_state| {
+        let mut check = Lifetimes::new(context.options);
+        for (i, event) in trace.events.iter().enumerate() {
+            check.event(i as u32, event, lock_state);
+        }
+        let proposals = check.propose(context).unwrap();
+        let mut tally = proposals.tally;
+        let candidates = in_trying_order(proposals.candidates);
+        let known = HashMap::new();
+        let tried = try_all(context, candidates, known, check.budgets(), None, &mut tally);
+        tried.count(&mut tally);
+        let found = tried.found;
+        let judge = Judge::new(trace);
+        let pairs = found.iter().map(|one| {
+            let order: Vec<u64> = one.reached.order.iter().map(|&e| e.into()).collect();
+            let whole: Vec<u64> =
+                (0..u64::from(one.reached.observed)).chain(order.iter().copied()).collect();
+            let next: Vec<u64> = one.by.next.iter().map(|&e| e.into()).collect();
+            judge.check_next(&whole, &next, Reads::Terminal).unwrap();
+            let description = check.describe(context, one);
+            assert!(
+                !description.message.is_empty()
+                    && description.details.len() == 5
+                    && description.sites.len() == 2
+            );
+            check.pair_of(context, one).unwrap()
+        });
+        let found = pairs.collect();
+        Checked { observed: proposals.observed.len(), found, tally, objects: check.objects }
+    })
 }
 
 /// The ends and uses of one life of each object, as `(end, use)`, the use seen first.
@@ -186,20 +193,8 @@ fn uses_that_only_relaxed_atomics_order_before_the_end_are_those_of_the_definiti
                 }
             }
         }
-        let mut requirements = Requirements::default();
-        trace.events.iter().for_each(|event| requirements.push(event, &trace.pool).unwrap());
-        requirements.finish();
-        let options = Options { cores: 1, ..Options::default() };
-        let lock_state = LockState::default();
-        let context = Context {
-            trace: &trace,
-            requirements: &requirements,
-            options: &options,
-            locksets: &lock_state.locksets,
-            is_cut: false,
-            room: usize::MAX,
-        };
-        let pairs = language::unordered(&context, &objects).unwrap();
+        let pairs =
+            in_context(&trace, |context, _| language::unordered(context, &objects).unwrap());
         let found: BTreeSet<(u32, u32)> =
             pairs.iter().map(|pair| (pair.first, pair.second)).collect();
         assert_eq!(found, truth, "seed {seed}\n{trace}");
