@@ -5,6 +5,7 @@
 mod conformance;
 mod explore;
 mod explore_generated;
+mod flow;
 mod generated;
 mod native;
 mod survival;

@@ -10,7 +10,7 @@
 //! was computed from has no type. So a pointer to a member from which the code reaches the structure around it is not
 //! mistaken for one to another member: what the structure has besides lies outside.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
@@ -88,9 +88,12 @@ impl Image {
             None => Vec::new(),
         };
         let found = HashMap::new();
-        let mut function = Function { image: self, dwarf, subprograms, types, locals, found };
         let decoder = &mut Decoder::with_ip(64, &code, start, DecoderOptions::NONE);
-        function.run(&decoder.iter().collect::<Vec<_>>())?;
+        let code = decoder.iter().collect::<Vec<_>>();
+        let added = added(&code);
+        let mut function =
+            Function { image: self, dwarf, subprograms, types, locals, added, found };
+        function.run(&code)?;
         flows.accesses.extend(function.found);
         Some(())
     }
@@ -137,13 +140,16 @@ struct State {
     registers: [Value; 16],
     /// Words of the frame.
     slots: BTreeMap<i64, Value>,
+    /// In code that foresee has added: the stack pointer around it. Debugging information does not know this code, so
+    /// what it says of the stack pointer and of registers holds around it.
+    around: Option<Value>,
 }
 
 impl State {
     fn new() -> State {
         let mut registers = [UNKNOWN; 16];
         registers[RSP] = Value::Frame(-8);
-        State { registers, slots: BTreeMap::new() }
+        State { registers, slots: BTreeMap::new(), around: None }
     }
 
     /// Numbers that nothing is known of after an instruction are those that it makes: copies of them are the same
@@ -173,7 +179,7 @@ impl State {
     fn frame_only(&self) -> State {
         let mut registers = [UNKNOWN; 16];
         (registers[RSP], registers[RBP]) = (self.registers[RSP], self.registers[RBP]);
-        State { registers, slots: BTreeMap::new() }
+        State { registers, slots: BTreeMap::new(), around: None }
     }
 }
 
@@ -186,6 +192,8 @@ struct Function<'a> {
     subprograms: &'a Subprograms,
     types: &'a mut Types,
     locals: Vec<Local>,
+    /// Where code that foresee has added begins.
+    added: HashSet<u64>,
     found: HashMap<u64, Accessed>,
 }
 
@@ -278,7 +286,8 @@ impl Function<'_> {
             let joined = self.join(one, *state.slots.get(&at)?);
             (joined != UNKNOWN).then_some((at, joined))
         });
-        let joined = State { registers, slots: both.collect() };
+        let around = known.around.filter(|_| known.around == state.around);
+        let joined = State { registers, slots: both.collect(), around };
         if joined != *known {
             states.insert(block, joined);
             open.push(block);
@@ -308,7 +317,12 @@ impl Function<'_> {
     }
 
     fn step(&mut self, at: &Instruction, state: &mut State, factory: &mut InstructionInfoFactory) {
-        self.overlay(at.ip(), state);
+        if self.added.contains(&at.ip()) {
+            state.around = Some(state.registers[RSP]);
+        }
+        if state.around.is_none() {
+            self.overlay(at.ip(), state);
+        }
         let register = |n: u32| (at.op_kind(n) == OpKind::Register).then(|| at.op_register(n));
         let wide = |n: u32| register(n).filter(|r| r.is_gpr64()).map(Register::number);
         match at.mnemonic() {
@@ -333,6 +347,12 @@ impl Function<'_> {
             Mnemonic::Lea => {
                 if let Some(to) = wide(0) {
                     state.registers[to] = self.address(at, state);
+                    // It leaves the stack as it found it.
+                    if moves_stack(at, ADDED)
+                        && let Some(around) = state.around.take()
+                    {
+                        state.registers[RSP] = around;
+                    }
                     return;
                 }
             }
@@ -528,9 +548,14 @@ impl Function<'_> {
             let start = match local.spot {
                 Spot::Frame(start) => start,
                 Spot::At(register, offset) => {
-                    match state.registers[*FROM_DWARF.get(usize::from(register))?] {
-                        Value::Frame(base) => base + offset,
-                        _ => return None,
+                    let register = *FROM_DWARF.get(usize::from(register))?;
+                    match state.around.filter(|_| register == RSP) {
+                        Some(Value::Frame(base)) => base + offset,
+                        Some(_) => return None,
+                        None => match state.registers[register] {
+                            Value::Frame(base) => base + offset,
+                            _ => return None,
+                        },
                     }
                 }
                 Spot::Register(_) | Spot::Sum(..) => return None,
@@ -623,6 +648,33 @@ impl Function<'_> {
             None => Accessed::Plain,
         }
     }
+}
+
+/// What code that foresee has added keeps off below the stack pointer.
+const ADDED: i64 = 128;
+
+/// Whether an instruction moves the stack pointer by a number, and leaves the flags as they are.
+fn moves_stack(at: &Instruction, by: i64) -> bool {
+    at.mnemonic() == Mnemonic::Lea
+        && at.op_register(0) == Register::RSP
+        && at.memory_base() == Register::RSP
+        && at.memory_index() == Register::None
+        && at.memory_displacement64() as i64 == by
+}
+
+/// Where code begins that foresee has added: it keeps off what is below the stack pointer, and then saves two registers.
+fn added(code: &[Instruction]) -> HashSet<u64> {
+    let pushes = |at: &Instruction, register: Register| {
+        at.mnemonic() == Mnemonic::Push
+            && at.op_kind(0) == OpKind::Register
+            && at.op_register(0) == register
+    };
+    let begun = code.windows(3).filter(|next| {
+        moves_stack(&next[0], -ADDED)
+            && pushes(&next[1], Register::RDI)
+            && pushes(&next[2], Register::RSI)
+    });
+    begun.map(|next| next[0].ip()).collect()
 }
 
 fn is_branch(at: &Instruction) -> bool {
