@@ -465,6 +465,9 @@ mod tests {
         (0..random.usize(1..=4)).map(|_| act(random)).collect()
     }
 
+    /// The variable that a step accesses, whether it writes it, and whether it holds the lock.
+    type Accessed = Option<(u64, bool, bool)>;
+
     /// An execution: what it tells, and the same as a graph of all steps.
     #[derive(Default)]
     struct Execution {
@@ -474,7 +477,7 @@ mod tests {
         queue: Vec<(u64, Vec<Act>)>,
         latest: u64,
         /// For each step the task that it is of, and the access if it is one.
-        steps: Vec<(u64, Option<(u64, bool, bool)>)>,
+        steps: Vec<(u64, Accessed)>,
         edges: Vec<(usize, usize)>,
         /// The last step of each task.
         ends: HashMap<u64, usize>,
@@ -489,7 +492,7 @@ mod tests {
         }
 
         /// Adds a step of a task after the task's last one.
-        fn step(&mut self, of: u64, access: Option<(u64, bool, bool)>) -> usize {
+        fn step(&mut self, of: u64, access: Accessed) -> usize {
             let new = self.steps.len();
             self.steps.push((of, access));
             let before = self.ends.insert(of, new).or_else(|| self.creations.get(&of).copied());
