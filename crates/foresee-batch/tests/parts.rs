@@ -6,12 +6,13 @@ use std::path::Path;
 use foresee_batch::{
     Cache, InProcess, Performed, Plan, Questions, Shard, SpecSource, join, perform,
 };
+use foresee_formats::TraceFile;
 use foresee_predict::checks::CandidatePart;
 use foresee_predict::info;
 use foresee_predict::session::{Limits, Session, Settings, Silent, Specification};
 use foresee_report::{Report, Tests, exit_status};
 use foresee_testkit::{Family, enough, random_trace, seeds};
-use foresee_trace::{Batch, EventSink as _, EventSource as _, Trace};
+use foresee_trace::{Batch, EventSink as _, EventSource as _, Finding, Trace};
 
 /// Properties of every kind, over names of the generated traces.
 fn spec(trace: &Trace) -> String {
@@ -103,7 +104,7 @@ fn any_number_of_parts_gives_the_answer_of_one_process() {
             session.add_spec(Specification::new(&source.name, &source.text).unwrap());
         }
         checks.iter().for_each(|check| session.add_check(check).unwrap());
-        let whole = session.run(&foresee_formats::TraceFile::new(&path), &mut Silent).unwrap();
+        let whole = session.run(&TraceFile::new(&path), &mut Silent).unwrap();
         let whole = Report::of(whole, &Tests::default());
         found += whole.findings.len();
         let expected = said(&join(vec![vec![whole.clone()]]).unwrap());
@@ -135,36 +136,68 @@ const BOUND: &[&str] = &[
     "property least(v): write(X, v) -> (Y <= 1 since write(Y, v))",
 ];
 
-/// The report of a batch of one question about one trace, in parts; and how many jobs decided something before it.
-fn in_parts(path: &Path, text: &str, settings: &Settings, parts: usize) -> (u32, Report) {
+/// One specification about one trace.
+fn about(path: &Path, text: &str) -> Questions {
     let source = SpecSource { name: "p.spec".to_owned(), text: text.to_owned() };
-    let group =
-        Questions { traces: vec![path.to_owned()], specs: vec![source], ..Questions::default() };
-    let plan = Plan::new(&[group], settings, parts).unwrap();
+    Questions { traces: vec![path.to_owned()], specs: vec![source], ..Questions::default() }
+}
+
+/// The report of a batch in parts, and how many jobs decided something before those that answer.
+fn in_parts(group: &Questions, settings: &Settings, parts: usize) -> (u32, Report) {
+    let plan = Plan::new(std::slice::from_ref(group), settings, parts).unwrap();
     let results = tempfile::tempdir().unwrap();
     let cache = Cache::open(results.path()).unwrap();
     let queue = InProcess { cores: 2 };
     let done = foresee_batch::run(&plan, Shard::ALL, &cache, &queue, &mut |_| ()).unwrap();
-    assert_eq!((done.progress.done, done.progress.failed), (done.progress.jobs, 0));
-    let split = plan.jobs.iter().map(|planned| planned.candidate_parts).sum();
+    let split: u32 = plan.jobs.iter().map(|planned| planned.candidate_parts).sum();
+    let jobs = plan.jobs.len() + split as usize;
+    let progress = done.progress;
+    assert_eq!((progress.jobs, progress.done, progress.failed), (jobs, jobs, 0));
     (split, done.report)
 }
 
-/// The same, with every number of parts from 1 to 7; how many findings there were.
-fn assert_equal_in_parts(path: &Path, text: &str, settings: &Settings, what: &str) -> usize {
-    let (none, whole) = in_parts(path, text, settings, 1);
+/// The same with every number of parts from 1 to 7: how many findings there were, and how many jobs decided something before
+/// for 2 parts and more.
+fn equal_in_parts(group: &Questions, settings: &Settings, what: &str) -> (usize, Vec<u32>) {
+    let (none, whole) = in_parts(group, settings, 1);
     assert_eq!(none, 0);
-    for parts in 2..=7 {
-        let (split, together) = in_parts(path, text, settings, parts);
-        assert_eq!(split as usize, parts, "{what}");
+    let splits = (2..=7).map(|parts| {
+        let (split, together) = in_parts(group, settings, parts);
         assert_eq!(exit_status(&together), exit_status(&whole), "{what}, {parts} parts");
         assert_eq!(
             foresee_report::json::report(&together),
             foresee_report::json::report(&whole),
             "{what}, {parts} parts"
         );
+        split
+    });
+    (whole.findings.len(), splits.collect())
+}
+
+/// What each of four parts decides.
+fn decided_in_parts(session: &dyn Fn() -> Session, trace: &TraceFile) -> Vec<serde_json::Value> {
+    let decide = |number| {
+        let part = CandidatePart { number, of: 4 };
+        serde_json::to_value(session().decide(part, trace, &mut Silent).unwrap()).unwrap()
+    };
+    (0..4).map(decide).collect()
+}
+
+/// What is found by one who knows what others have decided.
+fn found_knowing(
+    mut session: Session,
+    decided: &[serde_json::Value],
+    trace: &TraceFile,
+) -> Vec<Finding> {
+    for decided in decided {
+        session.know(serde_json::from_value(decided.clone()).unwrap());
     }
-    whole.findings.len()
+    session.run(trace, &mut Silent).unwrap().report.findings
+}
+
+/// The numbers of the candidates that verdicts are about.
+fn places(verdicts: &serde_json::Value) -> Vec<u64> {
+    verdicts.as_array().unwrap().iter().map(|verdict| verdict[0].as_u64().unwrap()).collect()
 }
 
 #[test]
@@ -187,7 +220,10 @@ fn bindings_in_parts_give_the_answer_of_one_process() {
             1 => settings.limits.states = Some(40),
             _ => {}
         }
-        found += assert_equal_in_parts(&path, &text, &settings, &format!("{seed}: {text}"));
+        let what = format!("{seed}: {text}");
+        let (findings, splits) = equal_in_parts(&about(&path, &text), &settings, &what);
+        assert_eq!(splits, [2, 3, 4, 5, 6, 7], "{what}");
+        found += findings;
     }
     assert!(tried > enough(12) && found > 0, "{tried} traces with {found} findings");
 }
@@ -219,7 +255,9 @@ fn objects_in_parts_give_the_answer_of_one_process() {
             "violation late(a: account): .* {a.closed == 1} .* {a.balance < 0} .*\n",
         ] {
             let what = format!("{seed}: {text}");
-            found += assert_equal_in_parts(&path, text, &settings(), &what);
+            let (findings, splits) = equal_in_parts(&about(&path, text), &settings(), &what);
+            assert_eq!(splits, [2, 3, 4, 5, 6, 7], "{what}");
+            found += findings;
         }
     }
     assert!(found > 0, "{found} findings");
@@ -233,7 +271,7 @@ fn verdicts_on_bindings_are_used_if_they_are_about_the_same() {
     let text: String =
         (0..6).map(|i| format!("T1|w(x)={i}|a.c:{i}\nT2|w(y)={i}|b.c:{i}\n")).collect();
     fs::write(&path, text).unwrap();
-    let trace = foresee_formats::TraceFile::new(&path);
+    let trace = TraceFile::new(&path);
     let spec = "init x = 9\ninit y = 9\nproperty first(v): write(y, v) -> once write(x, v)\n";
     let session = || {
         let mut session = Session::new(settings());
@@ -241,27 +279,13 @@ fn verdicts_on_bindings_are_used_if_they_are_about_the_same() {
         session
     };
     let with = |decided: &[serde_json::Value]| {
-        let mut session = session();
-        for decided in decided {
-            session.know(serde_json::from_value(decided.clone()).unwrap());
-        }
         // What the lattice does not find, a search beyond the causality may.
-        let found = session.run(&trace, &mut Silent).unwrap().report.findings;
+        let found = found_knowing(session(), decided, &trace);
         found.iter().filter(|finding| finding.analysis == info::LATTICE).count()
     };
-    let decided: Vec<serde_json::Value> = (0..4)
-        .map(|number| {
-            let part = CandidatePart { number, of: 4 };
-            let decided = session().decide(part, &trace, &mut Silent).unwrap();
-            serde_json::to_value(decided).unwrap()
-        })
-        .collect();
+    let decided = decided_in_parts(&session, &trace);
     let of = |one: &serde_json::Value| one["bindings"]["lattice first"][0].clone();
-    let places = |one: &serde_json::Value| -> Vec<u64> {
-        let verdicts = of(one)["verdicts"].as_array().unwrap().clone();
-        verdicts.iter().map(|verdict| verdict[0].as_u64().unwrap()).collect()
-    };
-    let all: Vec<Vec<u64>> = decided.iter().map(places).collect();
+    let all: Vec<Vec<u64>> = decided.iter().map(|one| places(&of(one)["verdicts"])).collect();
     assert_eq!(all, [vec![0, 4], vec![1, 5], vec![2], vec![3]]);
     assert_eq!((with(&[]), with(&decided)), (6, 6));
     // One part is lost.
@@ -304,7 +328,7 @@ fn default_checks_and_declared_regions_are_asked_for_once() {
         if group.specs.is_empty() {
             session.add_default_checks();
         }
-        let trace = foresee_formats::TraceFile::new(&group.traces[0]);
+        let trace = TraceFile::new(&group.traces[0]);
         let whole = Report::of(session.run(&trace, &mut Silent).unwrap(), &Tests::default());
         let expected = said(&join(vec![vec![whole]]).unwrap());
         let plan = Plan::new(&[group], &settings(), 9).unwrap();
@@ -334,32 +358,10 @@ fn candidates_in_parts_give_the_answer_of_one_process() {
         store(&family.trace(seed, 60), &path);
         let checks = CHECKS[seed as usize % CHECKS.len()];
         let checks: Vec<String> = checks.iter().map(|&check| check.to_owned()).collect();
-        let told = |parts: usize| {
-            let (traces, checks) = (vec![path.clone()], checks.clone());
-            let group = Questions { traces, checks, ..Questions::default() };
-            let plan = Plan::new(&[group], &settings(), parts).unwrap();
-            let results = tempfile::tempdir().unwrap();
-            let cache = Cache::open(results.path()).unwrap();
-            let queue = InProcess { cores: 2 };
-            let done = foresee_batch::run(&plan, Shard::ALL, &cache, &queue, &mut |_| ()).unwrap();
-            assert_eq!(done.progress.done, done.progress.jobs);
-            let split: u32 = plan.jobs.iter().map(|planned| planned.candidate_parts).sum();
-            assert_eq!(done.progress.jobs, plan.jobs.len() + split as usize);
-            (split, done.report)
-        };
-        let (none, whole) = told(1);
-        assert_eq!(none, 0);
-        found += whole.findings.len();
-        for parts in 2..=7 {
-            let (split, together) = told(parts);
-            helped += split;
-            assert_eq!(exit_status(&together), exit_status(&whole), "seed {seed}, {parts} parts");
-            assert_eq!(
-                foresee_report::json::report(&together),
-                foresee_report::json::report(&whole),
-                "seed {seed}, {parts} parts"
-            );
-        }
+        let group = Questions { traces: vec![path.clone()], checks, ..Questions::default() };
+        let (findings, splits) = equal_in_parts(&group, &settings(), &format!("seed {seed}"));
+        found += findings;
+        helped += splits.iter().sum::<u32>();
     }
     assert!(found > enough(100) && helped > 0, "{found} findings, {helped} parts");
 }
@@ -371,42 +373,26 @@ fn what_was_decided_elsewhere_is_used_if_it_is_about_the_same_candidates() {
     let text: String =
         (0..6).map(|i| format!("T1|w(x{i})=1|a.c:{i}\nT2|w(x{i})=2|b.c:{i}\n")).collect();
     fs::write(&path, text).unwrap();
-    let trace = foresee_formats::TraceFile::new(&path);
+    let trace = TraceFile::new(&path);
     let session = || {
         let mut session = Session::new(settings());
         session.add_check("race").unwrap();
         session
     };
-    let with = |decided: Vec<serde_json::Value>| {
-        let mut session = session();
-        for decided in decided {
-            session.know(serde_json::from_value(decided).unwrap());
-        }
-        session.run(&trace, &mut Silent).unwrap().report.findings.len()
-    };
-    let decided: Vec<serde_json::Value> = (0..4)
-        .map(|number| {
-            let part = CandidatePart { number, of: 4 };
-            let decided = session().decide(part, &trace, &mut Silent).unwrap();
-            serde_json::to_value(decided).unwrap()
-        })
-        .collect();
-    let verdicts = |one: &serde_json::Value| one["checks"]["race"]["verdicts"].clone();
-    let places = decided.iter().map(|one| {
-        let verdicts = verdicts(one);
-        verdicts.as_array().unwrap().iter().map(|v| v[0].as_u64().unwrap()).collect::<Vec<_>>()
-    });
-    assert_eq!(places.collect::<Vec<_>>(), [vec![0, 4], vec![1, 5], vec![2], vec![3]]);
-    assert_eq!(with(decided.clone()), 6);
+    let with = |decided: &[serde_json::Value]| found_knowing(session(), decided, &trace).len();
+    let decided = decided_in_parts(&session, &trace);
+    let all = decided.iter().map(|one| places(&one["checks"]["race"]["verdicts"]));
+    assert_eq!(all.collect::<Vec<_>>(), [vec![0, 4], vec![1, 5], vec![2], vec![3]]);
+    assert_eq!(with(&decided), 6);
     // One part is lost.
-    assert_eq!(with(decided[1..].to_vec()), 6);
+    assert_eq!(with(&decided[1..]), 6);
     // Other verdicts would be believed ...
     let mut others = decided.clone();
     others[2]["checks"]["race"]["verdicts"][0][1][1] = "NotFound".into();
-    assert_eq!(with(others.clone()), 5);
+    assert_eq!(with(&others), 5);
     // ... if they were about these candidates.
     others[2]["checks"]["race"]["candidates"] = 7.into();
-    assert_eq!(with(vec![others[2].clone()]), 6);
+    assert_eq!(with(&others[2..3]), 6);
 }
 
 #[test]
@@ -417,14 +403,7 @@ fn the_report_of_a_batch_does_not_depend_on_parts() {
         traces.push(folder.path().join(format!("{seed}.std")));
         store(&random_trace(seed), traces.last().unwrap());
     }
-    let told = |parts| {
-        let group = Questions { traces: traces.clone(), ..Questions::default() };
-        let plan = Plan::new(&[group], &settings(), parts).unwrap();
-        let results = tempfile::tempdir().unwrap();
-        let cache = Cache::open(results.path()).unwrap();
-        let queue = InProcess { cores: 3 };
-        let done = foresee_batch::run(&plan, Shard::ALL, &cache, &queue, &mut |_| ()).unwrap();
-        foresee_report::json::report(&done.report)
-    };
+    let group = Questions { traces, ..Questions::default() };
+    let told = |parts| foresee_report::json::report(&in_parts(&group, &settings(), parts).1);
     assert_eq!(told(1), told(3));
 }
