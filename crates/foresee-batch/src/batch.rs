@@ -99,7 +99,7 @@ pub fn run(
             match performed {
                 Ok(answer) => cache
                     .put(key, answer)
-                    .map_err(|error| QueueError(format!("cannot store a result: {error}")))?,
+                    .map_err(|error| QueueError(cannot_store(cache, &error)))?,
                 // The job that it was to help does everything itself.
                 Err(_) if decides(&key) => {}
                 Err(why) => {
@@ -128,6 +128,10 @@ pub fn run(
     let mut told = Told { plan, cache, failed, warnings: Vec::new(), warned: HashSet::new() };
     let report = told.merge(&jobs);
     Ok(Done { report, warnings: told.warnings, progress: now, keys: different })
+}
+
+fn cannot_store(cache: &Cache, error: &std::io::Error) -> String {
+    format!("cannot store a result in {}: {error}", cache.folder().display())
 }
 
 /// Jobs that have no result yet, with their keys.
@@ -220,7 +224,12 @@ impl Told<'_> {
         // Several groups of questions may be about one trace.
         let mut traces: Vec<Vec<&Asked<'_>>> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut asked_before: HashSet<(&str, Digest)> = HashSet::new();
         for asked in jobs {
+            // Several of them may ask the same.
+            if asked.key.is_some_and(|key| !asked_before.insert((&asked.planned.trace, key))) {
+                continue;
+            }
             let place = *places.entry(&asked.planned.trace).or_insert(traces.len());
             match traces.get_mut(place) {
                 Some(of_trace) => of_trace.push(asked),

@@ -29,6 +29,11 @@ impl Cache {
         Ok(Cache { folder: folder.to_owned() })
     }
 
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Folders with a few hundred files each stay quick on every file system.
     fn path(&self, key: Digest) -> PathBuf {
         let name = key.to_string();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The endings by which traces are recognised in a folder. A file that is named is taken whatever it is called.
 const TRACES: &[&str] = &["std", "rr", "csv", "jsonl", "fse"];
@@ -53,6 +53,9 @@ pub enum CollectError {
         /// Why not.
         error: io::Error,
     },
+    /// A folder has nothing to check, or to check it against.
+    #[error("{} has neither a trace (*.std, *.rr, *.csv, *.jsonl, *.fse, also compressed) nor a specification (*.spec)", .0.display())]
+    Empty(PathBuf),
     /// Folders are nested too deeply.
     #[error("{}: folders are nested more than {DEEPEST} deep", .0.display())]
     Deep(PathBuf),
@@ -62,8 +65,13 @@ pub enum CollectError {
 pub fn collect(arguments: &[PathBuf]) -> Result<Collected, CollectError> {
     let mut all = Collected::default();
     for argument in arguments {
+        let mut found = 0;
         for path in expand(argument)? {
-            all.add(path, 0)?;
+            found += all.add(path, 0)?;
+        }
+        // Whoever names a folder expects something from it.
+        if found == 0 {
+            return Err(CollectError::Empty(argument.clone()));
         }
     }
     Ok(all)
@@ -100,11 +108,11 @@ pub fn expand(argument: &Path) -> Result<Vec<PathBuf>, CollectError> {
 }
 
 impl Collected {
-    fn add(&mut self, path: PathBuf, depth: usize) -> Result<(), CollectError> {
+    /// Adds a file, or the files of a folder; how many there are.
+    fn add(&mut self, path: PathBuf, depth: usize) -> Result<usize, CollectError> {
         if !path.is_dir() {
             let is_spec = ending(&path) == Some(SPEC);
-            self.take(path, is_spec);
-            return Ok(());
+            return Ok(self.take(&path, is_spec));
         }
         if ending(&path) == Some("jvm") {
             return Err(CollectError::Jvm(path));
@@ -119,24 +127,31 @@ impl Collected {
             inside.push(entry.map_err(read)?.path());
         }
         inside.sort();
+        let mut found = 0;
         for path in inside {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            match ending(&path) {
-                _ if name.starts_with('.') => {}
+            found += match ending(&path) {
+                _ if name.starts_with('.') => 0,
                 _ if path.is_dir() => self.add(path, depth + 1)?,
-                Some(SPEC) => self.take(path, true),
-                Some(ending) if TRACES.contains(&ending) => self.take(path, false),
-                _ => self.left_out += 1,
-            }
+                Some(SPEC) => self.take(&path, true),
+                Some(ending) if TRACES.contains(&ending) => self.take(&path, false),
+                _ => {
+                    self.left_out += 1;
+                    0
+                }
+            };
         }
-        Ok(())
+        Ok(found)
     }
 
-    fn take(&mut self, path: PathBuf, is_spec: bool) {
+    /// Takes a file once, by whichever name: `./a` is `a`.
+    fn take(&mut self, path: &Path, is_spec: bool) -> usize {
+        let path: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
         if self.seen.insert(path.clone()) {
             let kind = if is_spec { &mut self.specs } else { &mut self.traces };
             kind.push(path);
         }
+        1
     }
 }
 

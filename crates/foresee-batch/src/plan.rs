@@ -44,7 +44,7 @@ pub struct Questions {
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// There are no traces.
+    /// There are no traces for some questions.
     #[error("there are no traces to check")]
     NoTraces,
     /// A check needs a specification.
@@ -87,6 +87,10 @@ impl Plan {
         for group in groups {
             if let Some(format) = &group.input_format {
                 foresee_formats::by_name(format)?;
+            }
+            // Specifications that nothing is checked against would be passed over.
+            if group.traces.is_empty() {
+                return Err(PlanError::NoTraces);
             }
             let asked = plan.ask(group, settings, parts)?;
             for path in &group.traces {
@@ -188,6 +192,8 @@ fn split(all: Range<usize>, parts: usize) -> Vec<Range<usize>> {
 #[derive(Clone, Debug, Default)]
 pub struct LocalBlobs {
     files: HashMap<Digest, LocalFile>,
+    /// What has been added, by path: several groups of questions may be about one trace.
+    added: HashMap<PathBuf, Result<Blob, Failed>>,
     texts: HashMap<Digest, String>,
 }
 
@@ -202,6 +208,15 @@ struct LocalFile {
 impl LocalBlobs {
     /// Adds a trace.
     pub fn add_trace(&mut self, path: &Path) -> Result<Blob, Failed> {
+        if let Some(added) = self.added.get(path) {
+            return added.clone();
+        }
+        let added = self.read_trace(path);
+        self.added.insert(path.to_owned(), added.clone());
+        added
+    }
+
+    fn read_trace(&mut self, path: &Path) -> Result<Blob, Failed> {
         let cannot = |error| Failed(format!("cannot read it: {error}"));
         let about = fs::metadata(path).map_err(cannot)?;
         if !about.is_file() {

@@ -127,13 +127,47 @@ fn a_manifest_says_what_goes_with_what() {
 }
 
 #[test]
+fn a_trace_that_is_named_often_counts_once() {
+    let folder = Folder::new(&[
+        ("t/a.std", RACE),
+        ("t/b.std", "T1|w(y)=1|\n"),
+        (
+            "often.toml",
+            "[[batch]]\ntraces = [\"t/a.std\", \"./t/a.std\", \"t/*.std\"]\nchecks = [\"race\"]\n\
+                        [[batch]]\ntraces = [\"t\"]\nchecks = [\"race\"]\n",
+        ),
+    ]);
+    let (status, once, _) = folder.batch("t --check race");
+    assert_eq!(status, 1);
+    assert!(once.contains("1 of 2 show it"), "{once}");
+    let (_, often, _) = folder.batch("t ./t/a.std t/../t/a.std t/b.std --check race");
+    assert!(often.contains("2 of 3 show it"), "by another way it is another one: {often}");
+    let (_, often, _) = folder.batch("t ./t/a.std t/b.std --check race");
+    assert_eq!(often, once);
+    let (_, often, _) = folder.batch("--manifest often.toml");
+    assert_eq!(often, once);
+}
+
+#[test]
 fn bad_requests_are_refused() {
-    let folder =
-        Folder::new(&[("a.std", RACE), ("bad.spec", "property p: ("), ("empty/x.txt", "")]);
+    let folder = Folder::new(&[
+        ("a.std", RACE),
+        ("bad.spec", "property p: ("),
+        ("empty/x.txt", ""),
+        ("specs/fine.spec", "property p: x <= 9\n"),
+        ("none.toml", "[[batch]]\ntraces = []\n"),
+        ("short.toml", "[[batch]]\ntraces = [\"a.std\"]\n[[batch]]\ntraces = [\"empty\"]\n"),
+    ]);
     for (words, part) in [
         ("missing.std", "there is no file or folder missing.std"),
         ("*.none", "no file matches *.none"),
-        ("empty", "there are no traces to check"),
+        ("empty", "empty has neither a trace"),
+        // Part of a batch that has nothing to check is a mistake, too.
+        ("a.std empty", "empty has neither a trace"),
+        ("specs", "there are no traces to check in specs"),
+        ("specs --manifest short.toml", "there are no traces to check in specs"),
+        ("--manifest short.toml", "empty has neither a trace"),
+        ("a.std --manifest none.toml", "no traces to check in a group of the manifest"),
         ("a.std --check nonsense", "there is no check named `nonsense`"),
         ("a.std --check monitorability", "needs a specification"),
         ("a.std bad.spec", "bad.spec"),

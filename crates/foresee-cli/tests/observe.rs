@@ -185,6 +185,25 @@ fn a_violation_is_foreseen_while_the_program_runs() {
 }
 
 #[test]
+fn suppressed_findings_are_neither_told_nor_in_the_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, known) = (folder.path().join("race.std"), folder.path().join("known"));
+    std::fs::write(&trace, "T1|w(x)|a.c:1(f)\nT2|w(x)|a.c:2(g)\n").unwrap();
+    std::fs::write(&known, "race:f\n").unwrap();
+    let flags = ["--check", "race", "--programs", "1", "--suppressions", known.to_str().unwrap()];
+    for (flags, findings, expected) in [(&flags[..4], 1, 1), (&flags[..], 0, 0)] {
+        let observer = Observer::listen(flags);
+        assert!(observer.send(&trace, &[]).status.success());
+        let (lines, status) = observer.finish();
+        assert_eq!(status, Some(expected), "{lines:?}");
+        let told = lines.iter().filter(|line| line["what"] == "finding").count();
+        let verdict = lines.iter().find(|line| line["what"] == "verdict").unwrap();
+        assert_eq!((told, names_of(&verdict["report"]).len()), (findings, findings), "{lines:?}");
+        assert_eq!(verdict["status"], expected);
+    }
+}
+
+#[test]
 fn the_file_of_an_observer_grows_line_by_line() {
     let folder = tempfile::tempdir().unwrap();
     let (spec, file) = (folder.path().join("landing.spec"), folder.path().join("lines"));

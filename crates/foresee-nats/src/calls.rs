@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::message::PublishMessage;
@@ -17,13 +17,10 @@ use futures_util::StreamExt as _;
 use crate::background::Background;
 use crate::retry::retry;
 use crate::server::{NatsError, Server, is_word};
-use crate::store::{MOST_PENDING, Side, Store};
+use crate::store::{LONELY, MOST_PENDING, Side, Store, has_workers, own_number};
 
 /// How often an answer is looked for that no notice came of.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// How long nobody may ask for work until that is said.
-const LONELY: Duration = Duration::from_secs(10);
 
 /// The largest request and the largest answer.
 pub(crate) const MOST_BYTES: u64 = 64 << 20;
@@ -187,9 +184,7 @@ impl Caller {
             let calls = Calls::open(&store, server, group).await?;
             Ok::<_, NatsError>((store, calls))
         })?;
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let started = now.as_nanos() ^ (u128::from(std::process::id()) << 96);
-        let (server, next) = (server.clone(), AtomicU64::new(0));
+        let (server, started, next) = (server.clone(), own_number(), AtomicU64::new(0));
         Ok(Caller { server, store, calls, started, next, is_stopped, tell, background })
     }
 
@@ -246,7 +241,7 @@ impl Caller {
                 (round, absent) = (round + 1, 0);
                 self.calls.publish(&self.store, &format!("{id}-{round}"), &text).await?;
             }
-            if !is_told && asked.elapsed() > LONELY && !self.has_workers().await {
+            if !is_told && asked.elapsed() > LONELY && !has_workers(&self.calls.consumer).await {
                 is_told = true;
                 (self.tell)(
                     "no worker takes this: start one with `foresee worker --allow-run`, on a machine with the \
@@ -254,10 +249,5 @@ impl Caller {
                 );
             }
         }
-    }
-
-    async fn has_workers(&self) -> bool {
-        let info = self.calls.consumer.get_info().await;
-        info.is_ok_and(|info| info.num_waiting > 0 || info.num_ack_pending > 0)
     }
 }

@@ -1,7 +1,7 @@
 //! What of a queue is where in JetStream.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_nats::Client;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
@@ -28,12 +28,17 @@ const HEADERS: usize = 4 << 10;
 /// How many jobs may be with workers at once.
 pub(crate) const MOST_PENDING: i64 = 20_000;
 
+/// How long nobody may ask for work until that is said.
+pub(crate) const LONELY: Duration = Duration::from_secs(10);
+
 /// A queue.
 pub(crate) struct Store {
     pub(crate) client: Client,
     pub(crate) context: Context,
     pub(crate) consumer: PullConsumer,
     blobs: ObjectStore,
+    /// How long objects stay.
+    keep: Duration,
     results: kv::Store,
     pub(crate) patience: Duration,
     names: Names,
@@ -97,6 +102,11 @@ impl Store {
             }
         });
         let blobs = blobs.await?;
+        // Whoever made it may have wanted another time.
+        let stream = retry(patience, "ask for the state of the store of traces", async || {
+            context.get_stream(format!("OBJ_{}", names.blobs)).await
+        });
+        let keep = stream.await?.cached_info().config.max_age;
         // What the client would make by itself, without asking for figures that servers before 2.10 do not have.
         let bucket = stream::Config {
             name: format!("KV_{}", names.results),
@@ -117,7 +127,7 @@ impl Store {
             context.get_key_value(&names.results).await
         });
         let results = results.await?;
-        Ok(Store { client, context, consumer, blobs, results, patience, names })
+        Ok(Store { client, context, consumer, blobs, keep, results, patience, names })
     }
 
     /// How large a message may be, without headers.
@@ -143,12 +153,6 @@ impl Store {
         Ok(info.await?.cached_info().state.messages)
     }
 
-    /// Whether a worker asks for work, or has some.
-    pub(crate) async fn has_workers(&self) -> bool {
-        let info = self.consumer.get_info().await;
-        info.is_ok_and(|info| info.num_waiting > 0 || info.num_ack_pending > 0)
-    }
-
     /// The keys of jobs whose results have been stored, from now on.
     pub(crate) async fn notices(&self) -> Result<async_nats::Subscriber, NatsError> {
         let subscribed = self.client.subscribe(self.names.done.clone()).await;
@@ -160,10 +164,11 @@ impl Store {
         let _ = self.client.publish(self.names.done.clone(), key.to_string().into()).await;
     }
 
-    /// Whether there is an object of this name and size.
+    /// Whether there is an object of this name and size that stays for a while.
     async fn has(&self, name: &str, bytes: u64) -> bool {
-        let info = self.blobs.info(name).await;
-        info.is_ok_and(|info| !info.deleted && info.size as u64 == bytes)
+        let Ok(info) = self.blobs.info(name).await else { return false };
+        let stored = info.modified.map(SystemTime::from);
+        !info.deleted && info.size as u64 == bytes && stays(stored, SystemTime::now(), self.keep)
     }
 
     fn about(&self, name: &str) -> object_store::ObjectMetadata {
@@ -305,6 +310,26 @@ impl Store {
     }
 }
 
+/// Whether a worker asks a consumer for work, or has some from it.
+pub(crate) async fn has_workers(consumer: &PullConsumer) -> bool {
+    let info = consumer.get_info().await;
+    info.is_ok_and(|info| info.num_waiting > 0 || info.num_ack_pending > 0)
+}
+
+/// A number that tells the messages of this process from those of others.
+pub(crate) fn own_number() -> u128 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() ^ (u128::from(std::process::id()) << 96)
+}
+
+/// Whether what was stored then stays for at least half of the time that things are kept: workers may come to it late. Clocks
+/// that differ by less do no harm.
+fn stays(stored: Option<SystemTime>, now: SystemTime, keep: Duration) -> bool {
+    let age = stored.map(|stored| now.duration_since(stored).unwrap_or_default());
+    // No time is forever.
+    keep.is_zero() || age.is_some_and(|age| age < keep / 2)
+}
+
 /// The name of the object with a value.
 fn object(name: &str) -> String {
     format!("result-{name}")
@@ -350,4 +375,19 @@ async fn ours(
     })
     .await?;
     Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_removed_soon_is_stored_again() {
+        let (now, hour) = (SystemTime::now(), Duration::from_secs(3600));
+        assert!(stays(Some(now - hour), now, 3 * hour));
+        assert!(!stays(Some(now - hour), now, 2 * hour));
+        assert!(!stays(None, now, hour));
+        assert!(stays(Some(now - 100 * hour), now, Duration::ZERO), "kept forever");
+        assert!(stays(Some(now + hour), now, hour), "by a clock that is ahead");
+    }
 }

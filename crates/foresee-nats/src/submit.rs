@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use foresee_batch::{Blobs, Digest, Failed, HandOver, Job, Performed, Queue, QueueError, VERSION};
 use futures_util::StreamExt as _;
 use tokio::sync::OnceCell;
 
 use crate::server::{NatsError, Server};
-use crate::store::{Side, Store};
+use crate::store::{LONELY, Side, Store, has_workers, own_number};
 
 /// How often results are looked for that no notice came of, and how many at a time.
 const LOOK: Duration = Duration::from_millis(1000);
@@ -18,9 +18,6 @@ const LOOKED_FOR: usize = 200;
 
 /// How many jobs are put into the queue at once.
 const AT_ONCE: usize = 16;
-
-/// How long nobody may ask for work until that is said.
-const LONELY: Duration = Duration::from_secs(10);
 
 /// A queue on a NATS server.
 pub struct NatsQueue<'n> {
@@ -107,7 +104,7 @@ impl NatsQueue<'_> {
                     if store.waiting().await.map_err(failed)? == 0 {
                         open.publish_again(&store).await?;
                     }
-                    alone.look(store.has_workers().await, self.tell);
+                    alone.look(has_workers(&store.consumer).await, self.tell);
                 }
             }
         }
@@ -168,10 +165,8 @@ struct Open {
 
 impl Open {
     fn new() -> Open {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let batch = now.as_nanos() ^ (u128::from(std::process::id()) << 96);
         let (jobs, order, lost) = (HashMap::new(), VecDeque::new(), HashSet::new());
-        Open { jobs, order, batch, rounds: 0, lost }
+        Open { jobs, order, batch: own_number(), rounds: 0, lost }
     }
 
     fn is_empty(&self) -> bool {

@@ -314,12 +314,15 @@ impl Shift<'_> {
                 decided.extend(answer.decided.map(|decided| (key, decided)));
             }
         }
-        let trace = self.fetched.take(&self.store, &job.trace).await?;
-        let here = Here { trace, texts, decided };
+        let taken = self.fetched.take(&self.store, &job.trace).await?;
+        let here = Here { trace: taken.path.clone(), texts, decided };
         let (perform, of) = (Arc::clone(&self.worker.perform), job.clone());
         let done = tokio::task::spawn_blocking(move || perform(&of, &here)).await;
-        self.fetched.release(job.trace.digest).await;
-        done.map_err(|error| NatsError(format!("a job could not be done: {error}")))
+        let done = done.map_err(|error| NatsError(format!("a job could not be done: {error}")))?;
+        match done.is_ok() || taken.is_there() {
+            true => Ok(done),
+            false => Err(NatsError(format!("{} was removed while it was read", job.trace.name))),
+        }
     }
 }
 

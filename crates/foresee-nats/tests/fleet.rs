@@ -175,6 +175,31 @@ fn bindings_in_parts_have_the_answer_of_one_process_whoever_dies() {
 }
 
 #[test]
+fn workers_of_one_machine_share_a_folder_with_room_for_few_traces() {
+    const MOST: u64 = 400;
+    let (traces, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plan = plan(traces.path(), &names(60));
+    let nats = Nats::start(&[]);
+    let queue = NatsQueue { server: nats.server(), tell: &|_| () };
+    // What a worker left that was killed while it fetched something.
+    std::fs::write(kept.path().join(".fetching-dead"), [0; 1000]).unwrap();
+    std::fs::write(kept.path().join("mine.txt"), [0; 1000]).unwrap();
+    let fleet: Vec<WorkerProcess> =
+        (0..4).map(|_| WorkerProcess::sharing(&nats.url(), kept.path(), MOST)).collect();
+    let (handed_over, report) = run(&plan, &queue).unwrap();
+    drop(fleet);
+    assert_eq!(handed_over, 60);
+    assert!(json::report(&report) == expected(&plan), "{}", json::report(&report));
+    let mut left = 0;
+    for entry in std::fs::read_dir(kept.path()).unwrap().flatten() {
+        left += entry.metadata().unwrap().len();
+    }
+    // Each worker may have had one more in use when it looked for room.
+    assert!((1000..1000 + 2 * MOST).contains(&left), "{left} bytes are left");
+    assert!(!kept.path().join(".fetching-dead").exists());
+}
+
+#[test]
 fn a_job_that_kills_its_workers_is_set_aside() {
     let folder = tempfile::tempdir().unwrap();
     let nats = Nats::start(&[]);

@@ -93,16 +93,20 @@ pub(crate) fn server(url: &str) -> Server {
 /// The environment variable by which this executable knows that it is a worker.
 const WORKER: &str = "FORESEE_TEST_WORKER";
 
+/// Where it keeps traces, and how many bytes of them.
+const FOLDER: &str = "FORESEE_TEST_FOLDER";
+const MOST: &str = "FORESEE_TEST_MOST";
+
 /// Not a test: a worker, if this process was started as one.
 #[test]
 fn worker_process() {
     let Ok(url) = std::env::var(WORKER) else { return };
-    let folder = PathBuf::from(std::env::var("FORESEE_TEST_FOLDER").unwrap());
+    let folder = PathBuf::from(std::env::var(FOLDER).unwrap());
     let worker = Worker {
         server: server(&url),
         jobs: 1,
         folder,
-        most_bytes: 1 << 20,
+        most_bytes: std::env::var(MOST).map_or(1 << 20, |most| most.parse().unwrap()),
         idle: None,
         perform: moody(),
         served: vec![Served { group: ECHO.parse().unwrap(), answer: echo() }],
@@ -142,18 +146,31 @@ fn echo() -> Answering {
 /// A worker in a process of its own.
 pub(crate) struct WorkerProcess {
     process: Child,
-    _folder: TempDir,
+    _folder: Option<TempDir>,
 }
 
 impl WorkerProcess {
+    /// One with a folder of its own.
     pub(crate) fn start(url: &str) -> WorkerProcess {
         let folder = TempDir::new().unwrap();
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "harness::worker_process"]);
-        command.env(WORKER, url).env("FORESEE_TEST_FOLDER", folder.path());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        WorkerProcess { process: command.spawn().unwrap(), _folder: folder }
+        let process = worker_command(url, folder.path()).spawn().unwrap();
+        WorkerProcess { process, _folder: Some(folder) }
     }
+
+    /// One that shares a folder, in which there is room for this many bytes.
+    pub(crate) fn sharing(url: &str, folder: &Path, most: u64) -> WorkerProcess {
+        let mut command = worker_command(url, folder);
+        let process = command.env(MOST, most.to_string()).spawn().unwrap();
+        WorkerProcess { process, _folder: None }
+    }
+}
+
+fn worker_command(url: &str, folder: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "harness::worker_process"]);
+    command.env(WORKER, url).env(FOLDER, folder);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
 }
 
 impl WorkerProcess {

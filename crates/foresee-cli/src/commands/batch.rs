@@ -101,6 +101,11 @@ fn questions(
         let files = if count == 1 { "1 file is" } else { &format!("{count} files are") };
         output::note(&format!("{files} neither a trace nor a specification by name, and left out"));
     }
+    if found.traces.is_empty() {
+        let named: Vec<_> = product.traces.iter().map(|path| path.display().to_string()).collect();
+        let place = if named.is_empty() { "a group of the manifest" } else { &named.join(", ") };
+        anyhow::bail!("there are no traces to check in {place}");
+    }
     let mut sources = shared.to_vec();
     for file in found.specs.iter().chain(&named.specs).chain(&named.traces) {
         sources.push(read_spec(file)?);

@@ -15,6 +15,7 @@ use anyhow::{Context, ensure};
 use foresee_batch::Digest;
 use foresee_capture::jvm::LiveLog;
 use foresee_observe::{Limits, Listening, LogReader, Observer, Program, Server, ServerOptions};
+use foresee_predict::checks::Suppressions;
 use foresee_predict::session::{InternalError, Listener, Session, Specification};
 use foresee_report::json::visible;
 use foresee_report::text::{Options, Style};
@@ -31,6 +32,7 @@ use crate::args::{AlgorithmArg, AnalysisArgs, ObserveArgs, ReorderArg, ReportFor
 use crate::commands::check;
 use crate::commands::observe_view::View;
 use crate::commands::worker::{self, Fleet};
+use crate::config::Config;
 use crate::metrics::{Figures, Metrics};
 use crate::{asked, bug, output, specs};
 
@@ -152,6 +154,7 @@ pub(crate) struct ConsoleObserver {
     /// How text reports are written.
     options: Options,
     session: Session,
+    suppressions: Suppressions,
     view: View,
     /// The file of `--output`, instead of standard output.
     file: Option<(PathBuf, File)>,
@@ -167,7 +170,10 @@ pub(crate) struct ConsoleObserver {
 #[derive(Default)]
 struct Totals {
     programs: u64,
+    /// Findings while programs ran ...
     findings: u64,
+    /// ... and how many of them do not stand any more.
+    withdrawn: u64,
     is_found: bool,
     errors: u64,
     incomplete: u64,
@@ -177,6 +183,12 @@ struct Totals {
     is_deaf: bool,
     /// Why the file of `--output` could not be written.
     unwritten: Option<anyhow::Error>,
+}
+
+impl Totals {
+    fn standing(&self) -> u64 {
+        self.findings - self.withdrawn
+    }
 }
 
 impl ConsoleObserver {
@@ -205,6 +217,7 @@ impl ConsoleObserver {
             analysis.jobs = 1;
         }
         let session = asked::everything(&analysis)?;
+        let suppressions = Config::new(&analysis.checks)?.suppressions()?;
         ensure!(
             !session.specs().is_empty() || !analysis.check.is_empty(),
             "nothing to look for: give a specification with --spec FILE, a pattern with --pattern or \
@@ -239,13 +252,15 @@ impl ConsoleObserver {
             ..output::text_options(&analysis.text, style, file.is_none())
         };
         let specs: Vec<&str> = session.specs().iter().map(|spec| spec.text.as_str()).collect();
-        let asked = (specs, &analysis.check, session.settings());
+        let suppressed = format!("{:?}", suppressions.all);
+        let asked = (specs, &analysis.check, session.settings(), suppressed);
         let asked = serde_json::to_vec(&asked).context("cannot name the questions")?;
         let questions = format!("foresee {} {}", foresee_batch::VERSION, Digest::of(&asked));
         Ok(ConsoleObserver {
             format,
             options,
             session,
+            suppressions,
             view,
             file,
             totals: Mutex::default(),
@@ -260,7 +275,7 @@ impl ConsoleObserver {
     }
 
     fn findings(&self) -> u64 {
-        self.totals().findings
+        self.totals().standing()
     }
 
     /// Whether no verdict waits to be stored elsewhere.
@@ -299,6 +314,7 @@ impl ConsoleObserver {
         );
         add("foresee_waiting_bytes", "Events that have not been analysed.", waiting);
         add("foresee_early_findings_total", "Findings while programs ran.", totals.findings);
+        add("foresee_withdrawn_total", "Those that were withdrawn.", totals.withdrawn);
         let help = "Findings in the verdicts on programs.";
         figures.add_each("foresee_findings_total", help, ["property", "kind"], &totals.verdicts);
         figures
@@ -343,7 +359,7 @@ impl ConsoleObserver {
             return Err(error);
         }
         Ok(match &*totals {
-            Totals { is_found: true, .. } | Totals { findings: 1.., .. } => 1,
+            some if some.is_found || some.standing() > 0 => 1,
             Totals { errors: 1.., .. } => 2,
             Totals { incomplete: 1.., .. } | Totals { programs: 0, .. } => 3,
             _ => 0,
@@ -369,7 +385,8 @@ impl Observer for ConsoleObserver {
         self.totals().programs += 1;
         match examined {
             Ok(examined) => {
-                let report = Report::of(examined, &Tests::default());
+                let mut report = Report::of(examined, &Tests::default());
+                report.suppress(self.suppressions.clone());
                 let status = exit_status(&report);
                 let mut totals = self.totals();
                 totals.incomplete += u64::from(status == 3);
@@ -453,6 +470,11 @@ impl Observer for ConsoleObserver {
             }
         }
     }
+}
+
+/// Whether something was found: what rests on a condition was not.
+fn is_claimed(finding: &Finding) -> bool {
+    finding.kind != FindingKind::Conditional
 }
 
 /// The word for a finding in subjects, the same whenever it is found.
@@ -546,6 +568,10 @@ struct ProgramListener<'a> {
 }
 
 impl ProgramListener<'_> {
+    fn is_suppressed(&self, finding: &Finding) -> bool {
+        self.observer.suppressions.clone().cover(finding).is_some()
+    }
+
     fn tell(&self, what: &str, word: &str, finding: &Finding) {
         let Finding { property, message, .. } = finding;
         self.observer.print(&match self.observer.format {
@@ -562,7 +588,11 @@ impl ProgramListener<'_> {
 
 impl Listener for ProgramListener<'_> {
     fn found(&mut self, finding: &Finding) {
-        self.observer.totals().findings += 1;
+        if self.is_suppressed(finding) {
+            return;
+        }
+        // What is not claimed is no finding by itself.
+        self.observer.totals().findings += u64::from(is_claimed(finding));
         self.observer.view.finding(self.label, finding);
         self.told.push((finding.property.clone(), finding.kind));
         self.tell("finding", &finding.kind.word().to_uppercase(), finding);
@@ -574,9 +604,10 @@ impl Listener for ProgramListener<'_> {
     }
 
     fn withdrawn(&mut self, finding: &Finding) {
-        let mut totals = self.observer.totals();
-        totals.findings = totals.findings.saturating_sub(1);
-        drop(totals);
+        if self.is_suppressed(finding) {
+            return;
+        }
+        self.observer.totals().withdrawn += u64::from(is_claimed(finding));
         let why =
             "WITHDRAWN, as a name now means something else, or the order of events is not known:";
         self.tell("withdrawn", why, finding);
