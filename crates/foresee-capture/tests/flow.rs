@@ -649,7 +649,6 @@ fn compare(workshop: &Workshop, compiler: [&str; 2], flags: &[&str], seed: u64, 
 }
 
 #[test]
-#[ignore = "clang lets variables share a place in the frame at -O2, and a pointer read there gets the type of the wrong one"]
 fn no_access_gets_a_type_that_it_does_not_have() {
     let workshop = Workshop::new();
     let mut seen = [Seen::default(), Seen::default()];
@@ -660,7 +659,8 @@ fn no_access_gets_a_type_that_it_does_not_have() {
             }
         }
     }
-    for Seen { all, known } in seen {
-        assert!(known * 2 > all, "{known} of {all} accesses have a type");
+    // Optimised code keeps few pointers where they can be followed.
+    for (Seen { all, known }, least) in seen.into_iter().zip([2, 4]) {
+        assert!(known * least > all, "{known} of {all} accesses have a type");
     }
 }

@@ -91,8 +91,9 @@ impl Image {
         let decoder = &mut Decoder::with_ip(64, &code, start, DecoderOptions::NONE);
         let code = decoder.iter().collect::<Vec<_>>();
         let added = added(&code);
+        let moves = locals.iter().any(|local| local.moves);
         let mut function =
-            Function { image: self, dwarf, subprograms, types, locals, added, found };
+            Function { image: self, dwarf, subprograms, types, locals, moves, added, found };
         function.run(&code)?;
         flows.accesses.extend(function.found);
         Some(())
@@ -192,6 +193,8 @@ struct Function<'a> {
     subprograms: &'a Subprograms,
     types: &'a mut Types,
     locals: Vec<Local>,
+    /// Whether variables of the function may share places in its frame, which then tell nothing.
+    moves: bool,
     /// Where code that foresee has added begins.
     added: HashSet<u64>,
     found: HashMap<u64, Accessed>,
@@ -452,7 +455,7 @@ impl Function<'_> {
     /// What the program's own variables are.
     fn overlay(&mut self, ip: u64, state: &mut State) {
         for i in 0..self.locals.len() {
-            let Local { from, to, spot, ty } = self.locals[i];
+            let Local { from, to, spot, ty, .. } = self.locals[i];
             if ip < from || ip >= to {
                 continue;
             }
@@ -520,6 +523,7 @@ impl Function<'_> {
     /// The word at an address.
     fn loaded(&mut self, address: Value, ip: u64, state: &State) -> Value {
         let (ty, offset) = match address {
+            Value::Frame(_) if self.moves => return UNKNOWN,
             // What a variable holds may change without being seen, but not what it is.
             Value::Frame(at) => match self.local_at(at, ip, state) {
                 Some(place) => place,

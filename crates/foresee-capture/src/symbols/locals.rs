@@ -72,6 +72,8 @@ pub(super) struct Local {
     pub(super) to: u64,
     pub(super) spot: Spot,
     pub(super) ty: TypeId,
+    /// Whether it is elsewhere at other times, and others may have been where it is now.
+    pub(super) moves: bool,
 }
 
 /// What the offsets of variables in a frame count from.
@@ -141,11 +143,14 @@ fn add(
     let home = &dwarf.units[unit];
     if let Some(expression) = location.exprloc_value() {
         let Some(spot) = spot(expression, home.encoding(), base) else { return };
-        found.extend(code.iter().map(|&(from, to)| Local { from, to, spot, ty }));
+        found.extend(code.iter().map(|&(from, to)| Local { from, to, spot, ty, moves: false }));
     } else if let Ok(Some(mut list)) = dwarf.sections.attr_locations(home, location) {
+        // LLVM, which describes frames by a register, lets such variables share a place in the frame, and does not say when.
+        let moves = matches!(base, Some(Base::Register(_)));
         while let Ok(Some(at)) = list.next() {
             if let Some(spot) = spot(at.data, home.encoding(), base) {
-                found.push(Local { from: at.range.begin, to: at.range.end, spot, ty });
+                let (from, to) = (at.range.begin, at.range.end);
+                found.push(Local { from, to, spot, ty, moves });
             }
         }
     }
