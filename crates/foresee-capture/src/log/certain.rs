@@ -1,12 +1,13 @@
 //! Whether threads and OpenMP's tasks accessed memory in an order that only this run had.
 //!
-//! Some order in a trace is that of the run, because the right one is not known. In a trace, tasks are steps of the threads that executed them, and a thread that waits for some
-//! tasks comes after all that have finished. That is more order than OpenMP promises: two tasks that
-//! one thread executed could have run at once in two, and a task that nobody waited for could still
-//! be running. So accesses of tasks are compared here by OpenMP's own rules alone: a task comes after
-//! its creation and after what it depends on, and before what follows a wait for it. Where two
-//! accesses conflict, hold no lock in common and are in no such order, the trace is not complete.
-//! Nothing is reported as a race, because there may be other reasons why they are in order.
+//! Some order in a trace is that of the run, because the right one is not known. In a trace, tasks
+//! are steps of the threads that executed them, and a thread that waits for some tasks comes after
+//! all that have finished. That is more order than OpenMP promises: two tasks that one thread
+//! executed could have run at once in two, and a task that nobody waited for could still be running.
+//! So accesses of tasks are compared here by OpenMP's own rules alone: a task comes after its
+//! creation and after what it depends on, and before what follows a wait for it. Where two accesses
+//! conflict, hold no lock in common and are in no such order, the trace is not complete. Nothing is
+//! reported as a race, because there may be other reasons why they are in order.
 //!
 //! Likewise, all that threads do with a pipe, a signal, a descriptor and so on stays in the observed
 //! order. What a thread receives comes after what was sent before; but whoever sends next need not
