@@ -659,8 +659,8 @@ fn no_access_gets_a_type_that_it_does_not_have() {
             }
         }
     }
-    // Optimised code keeps few pointers where they can be followed.
-    for (Seen { all, known }, least) in seen.into_iter().zip([2, 4]) {
-        assert!(known * least > all, "{known} of {all} accesses have a type");
+    // If nothing had a type, nothing would be compared.
+    for Seen { all, known } in seen {
+        assert!(known * 4 > all, "{known} of {all} accesses have a type");
     }
 }
