@@ -115,7 +115,13 @@ fn findings(words: &[&str], program: &[&str]) -> Vec<String> {
     let mut found: Vec<String> = out
         .lines()
         .filter(is_finding)
-        .map(|line| line.chars().filter(|c| !c.is_ascii_digit() && *c != '#').collect())
+        .map(|line| {
+            let words: String = line.chars().filter(|c| !c.is_ascii_digit() && *c != '#').collect();
+            // Which of the two accesses comes first is not the same in every run.
+            let mut words: Vec<&str> = words.split_whitespace().collect();
+            words.sort_unstable();
+            words.join(" ")
+        })
         .collect();
     found.sort();
     found.dedup();

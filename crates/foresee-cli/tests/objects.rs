@@ -226,7 +226,15 @@ fn objects_in_containers_are_known() {
             // Three and then four in a vector, two each in a map and a deque, one in a list, four by pointers; one of
             // these is of a derived class.
             assert_eq!(all.len(), 16, "{cpp} {level}: {all:?}");
-            assert!(!text.contains("does not hold everything"), "{cpp} {level}: {text}");
+            // What optimised LLVM code reads from its frame has no type.
+            let is_known = !(cpp.starts_with("clang") && level == "-O2");
+            let is_partial = text.contains("the type of some memory is not known");
+            assert_eq!(is_partial, !is_known, "{cpp} {level}: {text}");
+            assert_eq!(
+                text.contains("does not hold everything"),
+                is_partial,
+                "{cpp} {level}: {text}"
+            );
             assert!(!text.contains("violated"), "{cpp} {level}: {text}");
         }
     }

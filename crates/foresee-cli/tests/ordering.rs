@@ -1,6 +1,7 @@
 //! What orders threads besides pthread's own means: OpenMP, and what the kernel and libc offer. Each right scenario of
-//! `agents/conformance/order` is silent and its answer complete; of each wrong one the race is found, so that the order
-//! is not simply that of everything.
+//! `agents/conformance/order` is silent and its answer complete; of each quiet one the answer need not be complete, because the
+//! order is that of the run where another is possible; of each wrong one the race is found, so that the order is not
+//! simply that of everything.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]

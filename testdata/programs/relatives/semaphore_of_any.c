@@ -3,7 +3,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 static sem_t done;
-static int x;
+static volatile int x;
 static void *first(void *p) {
     x = 1;
     sem_post(&done);
