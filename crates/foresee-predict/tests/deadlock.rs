@@ -501,7 +501,7 @@ fn waits_that_nothing_ends() {
             assert!(real.is_empty(), "seed {seed}: {real:?}\n{trace}");
             settled += u32::from(trace.events.iter().any(|e| e.op() == Op::WaitEnd));
         }
-        nested += findings.iter().filter(|f| f.message.contains("it keeps")).count();
+        nested += findings.iter().filter(|f| f.message.contains("it holds")).count();
         lost += found.len();
         missed += real.len() - found.len();
     }
