@@ -310,8 +310,8 @@ pub(crate) struct WorkerArgs {
     /// Space for fetched traces.
     #[arg(long, value_name = "MIB", default_value_t = 4096, help_heading = heading::BATCH)]
     pub(crate) cache_size: u64,
-    /// End after SECONDS without work [default: never].
-    #[arg(long, value_name = "SECONDS", help_heading = heading::BATCH)]
+    /// End after TIME without work [default: never].
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = heading::BATCH)]
     pub(crate) idle: Option<u64>,
     /// Also run this program for `foresee explore --queue`, with any arguments; repeatable.
     ///
@@ -330,11 +330,11 @@ pub(crate) struct QueueArgs {
     #[arg(long, value_name = "NAME", default_value = "foresee", help_heading = heading::QUEUE)]
     pub(crate) queue_name: String,
     /// How long to go on without the server.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, help_heading = heading::QUEUE)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value_t = 60, help_heading = heading::QUEUE)]
     pub(crate) patience: u64,
     /// How long a job may be without a sign of life from its worker, if the queue is new.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, help_heading = heading::QUEUE)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "TIME", default_value_t = 30, help_heading = heading::QUEUE)]
+    #[arg(value_parser = some_seconds)]
     pub(crate) ack_wait: u64,
     /// How long traces and results stay on the server, if the queue is new.
     #[arg(long, value_name = "HOURS", default_value_t = 168, help_heading = heading::QUEUE)]
@@ -404,8 +404,8 @@ pub(crate) struct RunArgs {
     /// Record every access, including those to memory that only one thread uses.
     #[arg(long, help_heading = heading::CAPTURE)]
     pub(crate) all: bool,
-    /// Kill the program after SECONDS. A deadlocked program is killed in any case.
-    #[arg(long, value_name = "SECONDS", help_heading = heading::CAPTURE)]
+    /// Kill the program after TIME. A deadlocked program is killed in any case.
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = heading::CAPTURE)]
     pub(crate) timeout: Option<u64>,
     /// Write a schedule for each predicted finding, and for the observed order, to this directory.
     ///
@@ -416,7 +416,7 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = heading::REPLAY)]
     pub(crate) confirm: bool,
     /// Time limit of --confirm for all findings together.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, help_heading = heading::REPLAY)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value_t = 60, help_heading = heading::REPLAY)]
     #[arg(requires = "confirm")]
     pub(crate) confirm_time: u64,
     /// Do not report a failure of the program itself as a finding.
@@ -454,6 +454,26 @@ pub(crate) struct RunArgs {
     /// Flags of foresee come before the program; `--` may separate the two.
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+/// A time in seconds: `60`, `60s`, `5m`, `1h`.
+fn seconds(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(digits) if text.ends_with('m') => (digits, 60),
+        Some(digits) if text.ends_with('h') => (digits, 3600),
+        Some(digits) => (digits, 1),
+        None => (text, 1),
+    };
+    let time = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    time.ok_or_else(|| "not a time in seconds, or such as 60s, 5m or 1h".to_owned())
+}
+
+/// The same without zero.
+fn some_seconds(text: &str) -> Result<u64, String> {
+    match seconds(text)? {
+        0 => Err("must be more than 0".to_owned()),
+        time => Ok(time),
+    }
 }
 
 /// A package or class of Java, which may end with `.*`.
@@ -494,8 +514,8 @@ pub(crate) struct ReplayArgs {
     /// Command line of the debugger, as in `gdb -batch -ex "info threads"`.
     #[arg(long, value_name = "COMMAND", requires = "debug", help_heading = heading::REPLAY)]
     pub(crate) debugger: Option<String>,
-    /// Kill the program after SECONDS; it may be run several times.
-    #[arg(long, value_name = "SECONDS", default_value_t = 20, help_heading = heading::REPLAY)]
+    /// Kill the program after TIME; it may be run several times.
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value_t = 20, help_heading = heading::REPLAY)]
     pub(crate) timeout: u64,
     #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
@@ -508,9 +528,9 @@ pub(crate) struct ReplayArgs {
 
 #[derive(Args)]
 pub(crate) struct ExploreArgs {
-    /// Stop after this time: 60s, 5m, 1h [default: unlimited].
-    #[arg(long, value_name = "TIME", help_heading = heading::LIMITS)]
-    pub(crate) budget: Option<String>,
+    /// Stop after this time [default: unlimited].
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = heading::LIMITS)]
+    pub(crate) budget: Option<u64>,
     /// Stop after N runs [default: unlimited].
     #[arg(long, value_name = "N", help_heading = heading::LIMITS)]
     pub(crate) runs: Option<u32>,
@@ -518,8 +538,8 @@ pub(crate) struct ExploreArgs {
     #[arg(long, value_name = "MIB", default_value_t = SearchLimits::default().memory / MIB)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) max_memory: usize,
-    /// Kill a run after SECONDS.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, help_heading = heading::LIMITS)]
+    /// Kill a run after TIME.
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value_t = 10, help_heading = heading::LIMITS)]
     pub(crate) timeout: u64,
     /// Cover only schedules with at most D detours from the default order of threads.
     #[arg(long, value_name = "D", help_heading = heading::SEARCH)]
@@ -668,7 +688,7 @@ pub(crate) struct AnalysisArgs {
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) max_memory: usize,
     // The help shows the library's default.
-    #[arg(long, value_name = "SECONDS", help = time_limit_help(), help_heading = heading::LIMITS)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, help = time_limit_help(), help_heading = heading::LIMITS)]
     time_limit: Option<u64>,
     /// Number of cores to use; 0 uses all of them.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = heading::LIMITS)]
@@ -927,16 +947,19 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "KIB", default_value_t = Limits::default().frame >> 10)]
     #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) max_frame: u32,
-    /// Close a connection that is silent for SECONDS; 0 keeps it open.
-    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().idle.map_or(0, |idle| idle.as_secs()))]
+    /// Close a connection that is silent for TIME; 0 keeps it open.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    #[arg(default_value_t = Limits::default().idle.map_or(0, |idle| idle.as_secs()))]
     #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) idle: u64,
-    /// Close a connection that takes longer than SECONDS for one frame.
-    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().stall.as_secs())]
+    /// Close a connection that takes longer than TIME for one frame.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    #[arg(default_value_t = Limits::default().stall.as_secs())]
     #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) stall: u64,
     /// How long to wait for a disconnected program to reconnect.
-    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().linger.as_secs())]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    #[arg(default_value_t = Limits::default().linger.as_secs())]
     #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) linger: u64,
 }
@@ -968,8 +991,8 @@ pub(crate) struct SendArgs {
     /// Name of the program in the observer's reports [default: the file name].
     #[arg(long, value_name = "NAME", help_heading = heading::NETWORK)]
     pub(crate) name: Option<String>,
-    /// Retry for SECONDS if the observer is unreachable, then resume.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = heading::NETWORK)]
+    /// Retry for TIME if the observer is unreachable, then resume.
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value_t = 0, help_heading = heading::NETWORK)]
     pub(crate) retry: u64,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -1338,4 +1361,20 @@ pub(crate) struct GenerateArgs {
     /// Seed of the generator; equal seeds generate equal traces.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub(crate) seed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, time) in [("7", 7), ("60s", 60), ("5m", 300), ("1h", 3600), ("0", 0)] {
+            assert_eq!(seconds(text), Ok(time), "{text}");
+        }
+        for text in ["", "s", "-1s", "1.5m", "5 m", "soon", "99999999999999999h"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+        assert_eq!((some_seconds("1s"), some_seconds("0m").is_err()), (Ok(1), true));
+    }
 }

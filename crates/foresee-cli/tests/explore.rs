@@ -103,7 +103,10 @@ fn what_cannot_be_explored_is_refused() {
         ("explore -- /bin/true", "was not built for capture"),
         ("explore -- ./missing", "there is no program `./missing`"),
         ("explore --spin often -- /bin/true", "--spin is `collapse` or `bound=N`"),
-        ("explore --budget soon -- /bin/true", "--budget is a time such as 60s"),
+        (
+            "explore --budget soon -- /bin/true",
+            "invalid value 'soon' for '--budget <TIME>': not a time in seconds, or such as 60s, 5m or 1h",
+        ),
     ] {
         let (status, _, err) = foresee(&bench, words);
         assert_eq!(status, 2, "{words}: {err}");

@@ -255,35 +255,15 @@ fn settings(args: &ExploreArgs) -> anyhow::Result<Settings> {
             Spin::Bound(rounds.context("--spin is `collapse` or `bound=N`")?)
         }
     };
-    let time = match &args.budget {
-        Some(text) => Some(duration(text).with_context(|| {
-            format!("--budget is a time such as 60s, 5m or 1h, and not `{text}`")
-        })?),
-        None => None,
-    };
     Ok(Settings {
         runs: args.runs,
-        time,
+        time: args.budget.map(Duration::from_secs),
         memory: args.max_memory.saturating_mul(1 << 20),
         detours: args.detours,
         spin,
         stops_at_first: !args.all,
         ..Settings::default()
     })
-}
-
-/// `60s`, `5m`, `1h`; seconds without a unit.
-fn duration(text: &str) -> Option<Duration> {
-    let (digits, unit) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(digits) => (digits, text.chars().next_back()?),
-        None => (text, 's'),
-    };
-    let seconds = match unit {
-        'm' => 60,
-        'h' => 3600,
-        _ => 1,
-    };
-    Some(Duration::from_secs(digits.parse::<u64>().ok()?.checked_mul(seconds)?))
 }
 
 /// What a journal belongs to: the build, the arguments, the input, and the checks that its runs have passed.
@@ -464,16 +444,6 @@ impl Shown {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_units() {
-        assert_eq!(duration("60s"), Some(Duration::from_secs(60)));
-        assert_eq!(duration("5m"), Some(Duration::from_secs(300)));
-        assert_eq!(duration("1h"), Some(Duration::from_secs(3600)));
-        assert_eq!(duration("7"), Some(Duration::from_secs(7)));
-        assert_eq!(duration("s"), None);
-        assert_eq!(duration("-1s"), None);
-    }
 
     #[test]
     fn numbers_have_commas() {
