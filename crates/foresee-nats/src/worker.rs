@@ -193,35 +193,43 @@ impl Shift<'_> {
             ));
         };
         let key = job.key();
-        if self.store.has_result(key).await? {
-            self.acknowledge(message, key).await;
-            return Ok(None);
-        }
         let tries = message.info().map_or(1, |info| info.delivered);
-        let done = match tries > TRIES {
-            true => Ok(Err(self.give_up(key).await)),
-            false => self.alive(message, self.perform(&job)).await,
-        };
-        let stored = match done {
-            Ok(performed) => self
-                .alive(message, self.store.put_result(key, &performed))
-                .await
-                .map(|()| performed),
-            Err(why) => Err(why),
-        };
-        match stored {
-            Ok(performed) => {
+        match self.finish(message, &job, tries).await {
+            Ok(done) => {
                 self.acknowledge(message, key).await;
-                Ok(Some(performed.is_ok()))
+                Ok(done)
             }
             Err(why) => {
-                // Another worker may have more luck.
                 self.store.note_try(key, &why.to_string()).await;
-                let delay = PAUSE * u32::try_from(tries).unwrap_or(1);
-                let _ = message.ack_with(AckKind::Nak(Some(delay))).await;
+                self.put_back(message, tries).await;
                 Err(why)
             }
         }
+    }
+
+    /// Stores the result of a job; whether that is an answer, or nothing if it was there.
+    async fn finish(
+        &self,
+        message: &Message,
+        job: &Job,
+        tries: i64,
+    ) -> Result<Option<bool>, NatsError> {
+        let key = job.key();
+        if self.store.has_result(key).await? {
+            return Ok(None);
+        }
+        let performed = match tries > TRIES {
+            true => Err(self.give_up(key).await),
+            false => self.alive(message, self.perform(job)).await?,
+        };
+        self.alive(message, self.store.put_result(key, &performed)).await?;
+        Ok(Some(performed.is_ok()))
+    }
+
+    /// Another worker may have more luck, a little later.
+    async fn put_back(&self, message: &Message, tries: i64) {
+        let delay = PAUSE * u32::try_from(tries).unwrap_or(1);
+        let _ = message.ack_with(AckKind::Nak(Some(delay))).await;
     }
 
     /// Answers a request; whether it has an answer, or nothing if that was there.
@@ -230,17 +238,30 @@ impl Shift<'_> {
         message: &Message,
         answer: &Answering,
     ) -> Result<Option<bool>, NatsError> {
-        let Some(request) = Request::read(&self.store, &message.payload).await? else {
-            let _ = message.ack_with(AckKind::Term).await;
-            return Err(NatsError(
-                "a message in the queue is not a request, and was dropped".to_owned(),
-            ));
+        let tries = message.info().map_or(1, |info| info.delivered);
+        let request = match Request::read(&self.store, &message.payload).await {
+            Ok(Some(request)) => request,
+            Ok(None) => {
+                let _ = message.ack_with(AckKind::Term).await;
+                return Err(NatsError(
+                    "a message in the queue is not a request, and was dropped".to_owned(),
+                ));
+            }
+            Err(why) => {
+                self.put_back(message, tries).await;
+                return Err(why);
+            }
         };
         let name = answer_name(&request.id);
-        let is_there = self.store.has_value(&name).await?;
+        let is_there = match self.store.has_value(&name).await {
+            Ok(is_there) => is_there,
+            Err(why) => {
+                self.put_back(message, tries).await;
+                return Err(why);
+            }
+        };
         let mut is_answered = None;
         if !is_there {
-            let tries = message.info().map_or(1, |info| info.delivered);
             let answered = match tries > TRIES {
                 true => Err(format!(
                     "given up after {TRIES} tries: the workers died, or gave no sign of life"
@@ -260,7 +281,7 @@ impl Shift<'_> {
             if let Err(why) = stored {
                 let trouble = why.to_string();
                 request.notify(&self.store, &self.worker.server, &trouble).await;
-                let _ = message.ack_with(AckKind::Nak(Some(PAUSE))).await;
+                self.put_back(message, tries).await;
                 return Err(why);
             }
         }
