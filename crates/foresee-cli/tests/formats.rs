@@ -280,6 +280,21 @@ fn a_page_shows_all_lines_of_source() {
 }
 
 #[test]
+fn a_page_tells_what_was_seen_from_what_would_be() {
+    let folder = TempDir::new().unwrap();
+    let html = folder.path().join("page.html");
+    let words = "crates/foresee-cli/tests/cmd/reports.in/conditional.std --check deadlock";
+    let output = check(words, &["--html", html.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    let seen = drive(&html);
+    assert_eq!(seen["errors"], serde_json::json!([]), "{seen:#}");
+    // The value that a thread would have to read is no part of the deadlock.
+    assert_eq!(seen["heading"], "conditional deadlock F-ff53f79ac73e", "{seen:#}");
+    // It is unknown in the schedule; what the run read is not.
+    assert_eq!(seen["unknown values"], serde_json::json!([1, 0]), "{seen:#}");
+}
+
+#[test]
 fn a_page_has_small_lattices() {
     let folder = TempDir::new().unwrap();
     let html = folder.path().join("page.html");
