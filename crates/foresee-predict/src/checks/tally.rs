@@ -122,7 +122,9 @@ impl SearchStats {
 
     fn hanging(&self) -> String {
         match (self.conditional, self.not_asked) {
-            (0, n) => format!("whether {n} would be possible if reads saw other values was not tried"),
+            (0, n) => {
+                format!("whether {n} would be possible if reads saw other values was not tried")
+            }
             (n, _) if self.is_more_conditional => {
                 format!("{n} or more would be possible if reads saw other values")
             }
