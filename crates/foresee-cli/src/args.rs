@@ -1082,7 +1082,7 @@ pub(crate) struct ChecksArgs {
     /// Flags and FORESEE_OPTIONS take precedence over it.
     #[arg(long, value_name = "FILE", help_heading = heading::CHECKS)]
     pub(crate) config: Option<PathBuf>,
-    /// Use this profile of the settings, too.
+    /// Also use this profile of the settings.
     #[arg(long, value_name = "NAME", help_heading = heading::CHECKS)]
     pub(crate) profile: Option<String>,
     /// Treat calls of this method as atomic regions; `*` matches any text; repeatable.

@@ -280,6 +280,43 @@ fn a_page_shows_all_lines_of_source() {
 }
 
 #[test]
+fn a_page_tells_what_was_seen_from_what_would_be() {
+    let folder = TempDir::new().unwrap();
+    let html = folder.path().join("page.html");
+    let words = "crates/foresee-cli/tests/cmd/reports.in/conditional.std --check deadlock";
+    let output = check(words, &["--html", html.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    let seen = drive(&html);
+    assert_eq!(seen["errors"], serde_json::json!([]), "{seen:#}");
+    // The value that a thread would have to read is no part of the deadlock.
+    assert_eq!(seen["heading"], "conditional deadlock F-ff53f79ac73e", "{seen:#}");
+    // It is unknown in the schedule; what the run read is not.
+    assert_eq!(seen["unknown values"], serde_json::json!([1, 0]), "{seen:#}");
+}
+
+/// A page of 5,000 steps opened in less than a second on two cores that others used, too: it is small, and draws only the steps in view.
+#[test]
+fn a_page_of_a_long_schedule_is_small() {
+    let bench = Bench::new();
+    let mut trace = "T1|fork(T2)|a.c:1\nT1|w(done)=1|a.c:2\n".to_owned();
+    for i in 0..5000 {
+        trace += &format!("T2|w(y{})={i}|b.c:{}\n", i % 50, i % 200 + 2);
+    }
+    bench.write("long.std", &(trace + "T2|w(used)=1|b.c:900\n"));
+    let property = "init done = 0, used = 0\nproperty order: start(used == 1) -> done == 1\n";
+    bench.write("long.spec", property);
+    let words = ["check", "long.std", "--spec", "long.spec", "--html", "long.html"];
+    let output = bench.foresee().args(words).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let html = bench.path("long.html");
+    assert!(std::fs::metadata(&html).unwrap().len() < 2_000_000);
+    let seen = drive(&html);
+    assert_eq!(seen["errors"], serde_json::json!([]), "{seen:#}");
+    assert!(seen["last"].as_str().unwrap().contains(" of 500"), "{seen:#}");
+    assert!((1..300).contains(&seen["drawn"].as_u64().unwrap()), "{seen:#}");
+}
+
+#[test]
 fn a_page_has_small_lattices() {
     let folder = TempDir::new().unwrap();
     let html = folder.path().join("page.html");

@@ -6,6 +6,10 @@ const output = () => document.querySelector("output")?.textContent;
 try {
   seen.push(["findings", document.querySelectorAll("#list li").length]);
   seen.push(["last", output()]);
+  seen.push(["drawn", document.querySelectorAll(".step").length]);
+  seen.push(["heading", document.querySelector("#finding h2")?.textContent]);
+  const unknown = (view) => [...view.querySelectorAll(".step text")].filter((label) => label.textContent.includes("=?")).length;
+  seen.push(["unknown values", [...document.querySelectorAll(".view")].map(unknown)]);
   press("Home");
   seen.push(["first", output()]);
   press("ArrowRight");

@@ -122,12 +122,14 @@ impl SearchStats {
 
     fn hanging(&self) -> String {
         match (self.conditional, self.not_asked) {
-            (0, n) => format!("whether {n} would be if reads saw other values was not tried"),
-            (n, _) if self.is_more_conditional => {
-                format!("{n} or more would be if reads saw other values")
+            (0, n) => {
+                format!("whether {n} would be possible if reads saw other values was not tried")
             }
-            (1, _) => "1 would be if a read saw another value".to_owned(),
-            (n, _) => format!("{n} would be if reads saw other values"),
+            (n, _) if self.is_more_conditional => {
+                format!("{n} or more would be possible if reads saw other values")
+            }
+            (1, _) => "1 would be possible if a read saw another value".to_owned(),
+            (n, _) => format!("{n} would be possible if reads saw other values"),
         }
     }
 

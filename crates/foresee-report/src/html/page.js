@@ -161,7 +161,7 @@ class Player {
     this.finding = finding;
     const threads = [...new Set(this.steps.map((step) => step.thread.name))];
     const pick = (event) => this.go(this.steps.findIndex((step) => step.event === event));
-    const observed = [...this.steps].sort((a, b) => a.event - b.event).map((step) => ({ ...step, is_next: false, overtakes: undefined }));
+    const observed = [...this.steps].sort((a, b) => a.event - b.event).map((step) => ({ ...step, step: step.step.replace(/=\?$/, ""), is_next: false, overtakes: undefined }));
     this.views = [new View("A schedule that shows it", this.steps, threads, finding, pick)];
     this.observed = new View("The same events as observed", observed, threads, { witness: {} }, pick);
     this.views.push(this.observed);
@@ -230,6 +230,7 @@ class Player {
 
 let player, current;
 const OUTCOMES = { exhausted: "complete", window: "not all runs" };
+const outcome = (analysis) => (analysis.name === "observed" ? "this run only" : OUTCOMES[analysis.outcome] || analysis.outcome);
 
 function sites(finding) {
   const rows = finding.sites.map((site) => make("tr", {},
@@ -241,11 +242,14 @@ function sites(finding) {
   return make("table", {}, ...rows);
 }
 
+/** Sites that explain a finding, but do not say what it is about. */
+const EXPLAINING = ["notification", "also-waits", "observed-write", "other-write", "step", "state", "relaxed-write", "relaxed-read", "condition", "last-seen"];
+
 /** What the finding of a check is about, as the text report says it. */
 function subject(finding) {
   if (finding.verdict === "violated") return "";
   const kinds = ["variable", "object"], about = (finding.about || []).find((about) => kinds.includes(about.kind));
-  const site = finding.sites.find((site) => site.target && site.target.kind === "variable");
+  const site = finding.sites.find((site) => site.target && site.target.kind === "variable" && !EXPLAINING.includes(site.role));
   const name = about ? about.name : site && site.target.name;
   return name ? ` on ${cut(name, 60)}` : "";
 }
@@ -313,7 +317,7 @@ function start() {
     byId("filters").append(make("label", {}, name, select));
   }
   byId("search").addEventListener("input", list);
-  byId("analyses").append(make("h2", {}, "What was looked for"), ...report.analyses.map((analysis) => make("details", {}, make("summary", {}, `${analysis.name}${analysis.property ? " " + analysis.property : ""}: ${OUTCOMES[analysis.outcome] || analysis.outcome}`), make("p", {}, analysis.statement), ...(analysis.notes || []).map((note) => make("p", {}, note)))));
+  byId("analyses").append(make("h2", {}, "What was looked for"), ...report.analyses.map((analysis) => make("details", {}, make("summary", {}, `${analysis.name}${analysis.property ? " " + analysis.property : ""}: ${outcome(analysis)}`), make("p", {}, analysis.statement), ...(analysis.notes || []).map((note) => make("p", {}, note)))));
   for (const warning of trace.warnings || []) byId("analyses").append(make("p", {}, warning));
   const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
   const theme = (value) => document.documentElement.setAttribute("data-theme", value);

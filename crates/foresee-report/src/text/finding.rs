@@ -404,7 +404,7 @@ fn why_possible(finding: &Finding) -> Option<String> {
 fn reads(witness: &Witness) -> &'static str {
     match witness.changed_reads.is_empty() {
         true => "every read sees what it saw",
-        false => "every read sees what it saw, except the last one of a thread",
+        false => "every read sees what it saw, except those with `=?`",
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 
 use unicode_width::UnicodeWidthStr;
 
-use foresee_trace::{Name, Op, Site};
+use foresee_trace::{HEAP_FREE, Name, Op, Site};
 
 use super::short;
 use super::{Line, Style};
@@ -93,6 +93,13 @@ impl Shown {
         if let Some(target) = row.target.as_ref().filter(|_| !is_wide) {
             let short = Name(&short::name(&target.name)).to_string();
             text = text.replacen(&Name(&target.name).to_string(), &short, 1);
+        }
+        // The end of a block names it as an argument.
+        let freed = format!("event({HEAP_FREE},\"");
+        if !is_wide
+            && let Some(block) = text.strip_prefix(&freed).and_then(|it| it.strip_suffix("\")"))
+        {
+            text = format!("{freed}{}\")", short::name(block));
         }
         let (index, column, is_next) = (row.index, row.column, row.is_next);
         let is_initial = row.op == Op::Init;
@@ -277,7 +284,11 @@ impl Table {
             return None;
         }
         rows.sort_by_key(|row| row.index);
-        let each = |row: &&Shown| format!("{} {}", row.index, short::middle_cut(&row.text, 30));
+        // What a read sees in this run, which is not known, is not what it saw in the other.
+        let each = |row: &&Shown| {
+            let text = row.text.strip_suffix("=?").unwrap_or(&row.text);
+            format!("{} {}", row.index, short::middle_cut(text, 30))
+        };
         let text = rows.iter().map(each).collect::<Vec<_>>().join(", ");
         Some(text).filter(|text| text.width() + "observed order: ".len() <= width)
     }

@@ -67,8 +67,8 @@ pub(super) const KIND: CheckKind =
 
 /// The kinds of deadlocks that the check covers. Without this list, silence would seem to cover
 /// more.
-const SCOPE: &str = "covers threads that wait for locks, conditions and the end of other threads; not for \
-                     semaphores, barriers or input";
+const SCOPE: &str = "covers waits for locks, semaphores used as locks, conditions and the end of other threads; \
+                     not for other semaphores, barriers or input";
 
 /// Why nothing can be proved about a run that leaves threads waiting.
 const LEFT_WAITING: &str = "a thread still waited when the run ended";

@@ -76,11 +76,12 @@ impl Lifetimes {
         let (one, two) = (context.thread_of(first), context.thread_of(second));
         let did =
             |verb: &str, past: &str| if can { format!("can {verb}") } else { past.to_owned() };
+        let has = if can { "has" } else { "had" };
         let (verdict, message, roles) = match wrong {
             Wrong::UsedAfterEnd => {
                 let word = ended(first);
                 let did = did("use", "used");
-                let message = format!("{two} {did} {name} after {one} has {word} it");
+                let message = format!("{two} {did} {name} after {one} {has} {word} it");
                 let roles = [(word, Role::End, first), ("used", Role::Use, second)];
                 (Verdict::UseAfterEnd, message, roles)
             }
@@ -92,7 +93,7 @@ impl Lifetimes {
             }
             Wrong::UsedBeforeBegin => {
                 let did = did("use", "used");
-                let message = format!("{one} {did} {name} before {two} has initialised it");
+                let message = format!("{one} {did} {name} before {two} {has} initialised it");
                 let roles = [("used", Role::Use, first), ("initialised", Role::Begin, second)];
                 (Verdict::UseBeforeBegin, message, roles)
             }
