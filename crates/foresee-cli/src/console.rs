@@ -4,7 +4,7 @@ use foresee_predict::session::{InternalError, Listener, Specification};
 use foresee_spec::Diagnostic;
 use indicatif::ProgressBar;
 
-use crate::{bug, input, output, specs};
+use crate::{bug, output, progress, specs};
 
 /// Prints warnings and internal errors, and shows how far the session is.
 pub(crate) struct Console {
@@ -14,7 +14,7 @@ pub(crate) struct Console {
 impl Console {
     /// Shows the current step in the progress bar.
     pub(crate) fn new(what: &'static str) -> Console {
-        Console { bar: input::progress(what) }
+        Console { bar: progress::events(what) }
     }
 
     /// Removes the progress bar.

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use foresee_formats::native::Indexed;
@@ -13,9 +12,9 @@ use foresee_trace::{
     Batch, ErrorKind, EventSource, FileOrder, Mode, Names, Position, ReadError, Remarks,
     TraceInput, Validated,
 };
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{InputArgs, MIB, MemoryArgs};
+use crate::progress;
 
 /// A requested trace.
 pub(crate) struct Input {
@@ -70,7 +69,7 @@ impl TraceInput for Input {
         if Indexed::open(&self.path).is_ok() {
             return self.file.names();
         }
-        let bar = progress("reading names");
+        let bar = progress::events("reading names");
         let mut source = WithinMemory::new(self.open_raw()?, self.memory);
         let mut batch = Batch::default();
         let read = loop {
@@ -288,16 +287,6 @@ impl EventSource for WithinMemory<'_> {
 /// The trace's name in messages.
 pub(crate) fn name(args: &InputArgs) -> String {
     TraceFile::new(&args.trace).name()
-}
-
-/// A counter on standard error, if it is a terminal, for work that takes longer than a second.
-pub(crate) fn progress(what: &'static str) -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {msg} {human_pos} events, {per_sec}")
-        .unwrap_or_else(|_| ProgressStyle::default_spinner());
-    let bar = ProgressBar::new_spinner().with_style(style).with_message(what);
-    bar.set_draw_target(indicatif::ProgressDrawTarget::stderr_with_hz(5));
-    bar.enable_steady_tick(Duration::from_secs(1));
-    bar
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod console;
 mod input;
 mod metrics;
 mod output;
+mod progress;
 mod replayer;
 mod settings;
 mod specs;

@@ -1,7 +1,6 @@
 //! `foresee batch`: many traces, specifications and checks, and one report.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use foresee_batch::{
@@ -11,12 +10,12 @@ use foresee_capture::compiler::own_cache;
 use foresee_capture::scratch::Scratch;
 use foresee_predict::session::Limits;
 use foresee_support::count::count;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::args::{BatchArgs, MIB};
 use crate::commands::{check, query, worker};
 use crate::output::{self, Sink};
-use crate::{asked, specs, whole_file};
+use crate::{asked, progress, specs, whole_file};
 
 pub(crate) fn run(args: &BatchArgs) -> anyhow::Result<u8> {
     ensure!(args.analysis.lattice.is_none(), "--lattice draws one trace: use `foresee check`");
@@ -31,7 +30,7 @@ pub(crate) fn run(args: &BatchArgs) -> anyhow::Result<u8> {
         Some(url) => worker::queue(url, &args.server)?,
         None => Box::new(InProcess { cores }),
     };
-    let bar = progress();
+    let bar = progress::bar("{spinner} {pos} of {len} jobs, {msg}{eta} left");
     let done =
         foresee_batch::run(&plan, args.shard.unwrap_or(Shard::ALL), &cache, &*queue, &mut |now| {
             show(&bar, now)
@@ -135,17 +134,6 @@ fn open_cache(args: &BatchArgs) -> anyhow::Result<(Cache, Option<Scratch>)> {
     let cache = Cache::open(&folder);
     let cache = cache.with_context(|| format!("cannot use the folder {}", folder.display()))?;
     Ok((cache, temporary))
-}
-
-/// A bar on standard error, if it is a terminal.
-fn progress() -> ProgressBar {
-    let style = "{spinner} {pos} of {len} jobs, {msg}{eta} left";
-    let style =
-        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::no_length().with_style(style);
-    bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
-    bar.enable_steady_tick(Duration::from_secs(1));
-    bar
 }
 
 fn show(bar: &ProgressBar, now: Progress) {

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::console::Console;
 use crate::input::Input;
 use crate::output::Sink;
-use crate::{asked, input, output, specs};
+use crate::{asked, output, progress, specs};
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let mut to = Sink::new(&args.analysis.output)?;
@@ -60,7 +60,7 @@ fn run_on_jvm(args: &CheckArgs, session: &Session, mut to: Sink) -> anyhow::Resu
     );
     let log = JvmLog::open(folder)?;
     let memory = args.analysis.max_memory.saturating_mul(MIB);
-    let bar = input::progress("merging");
+    let bar = progress::events("merging");
     let mut progress = |events| bar.set_position(events);
     // The specification may be another than that of the capture.
     let trace = JvmTrace::read(&log, name(), Keep::Everything, memory, &mut progress);

@@ -7,11 +7,10 @@ mod watch;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use foresee_capture::explore::{Native, Options};
@@ -22,11 +21,12 @@ use foresee_explore::{Finding, Journal, Opened, Progress, Settings, Spin, Troubl
 use foresee_predict::info::{self, DEADLOCK, RACE};
 use foresee_report::Report;
 use foresee_support::count::count;
+use indicatif::ProgressBar;
 
 use crate::args::{ExploreArgs, SummaryFormat};
 use crate::commands::run::{INTERRUPTED, STOPPED, catch_signals};
 use crate::output::{self, Sink};
-use crate::replayer;
+use crate::{progress, replayer};
 use report::{plural, thousands, what};
 use watch::{Asked, Looking, Watch, lock};
 
@@ -83,12 +83,12 @@ pub(crate) fn run(args: &ExploreArgs) -> anyhow::Result<u8> {
         None => Vec::new(),
     };
     catch_signals();
-    let mut shown = Shown::new();
+    let bar = progress::bar("{spinner} {msg}");
     let explored = explore(&mut runners, &settings, monitor, journal, &mut |progress| {
-        shown.show(progress);
+        show(&bar, progress);
         !INTERRUPTED.load(Ordering::Relaxed) && STOPPED.load(Ordering::Relaxed) == 0
     });
-    shown.clear();
+    bar.finish_and_clear();
     let mut explored = explored?;
     explored.unreached.extend(unrepeated);
     let checked = lock(&watch).report().filter(|report| !report.findings.is_empty());
@@ -398,47 +398,20 @@ fn to_its_end(script: &Script) -> Schedule {
     Schedule { most_operations, tail: Tail::Straight, ..script.schedule.clone() }
 }
 
-/// How far it is, on a terminal.
-struct Shown {
-    bar: Option<indicatif::ProgressBar>,
-    last: Instant,
-}
-
-impl Shown {
-    fn new() -> Shown {
-        let is_shown = std::io::stderr().is_terminal();
-        let bar = is_shown.then(|| {
-            let bar = indicatif::ProgressBar::new_spinner();
-            bar.set_draw_target(indicatif::ProgressDrawTarget::stderr_with_hz(5));
-            bar
-        });
-        Shown { bar, last: Instant::now() }
+fn show(bar: &ProgressBar, progress: &Progress) {
+    if bar.is_hidden() {
+        return;
     }
-
-    fn show(&mut self, progress: &Progress) {
-        let Some(bar) = &self.bar else { return };
-        // The first second is silent.
-        if self.last.elapsed() < Duration::from_secs(1) {
-            return;
-        }
-        let detours = progress.detours.map_or_else(String::new, |detours| {
-            format!(", {} covered", plural(detours as usize, "detour"))
-        });
-        bar.set_message(format!(
-            "{}, {} facts, {}, {}{detours}",
-            plural(progress.runs as usize, "run"),
-            thousands(progress.facts),
-            plural(progress.states, "state"),
-            plural(progress.findings, "finding"),
-        ));
-        bar.tick();
-    }
-
-    fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
+    let detours = progress.detours.map_or_else(String::new, |detours| {
+        format!(", {} covered", plural(detours as usize, "detour"))
+    });
+    bar.set_message(format!(
+        "{}, {} facts, {}, {}{detours}",
+        plural(progress.runs as usize, "run"),
+        thousands(progress.facts),
+        plural(progress.states, "state"),
+        plural(progress.findings, "finding"),
+    ));
 }
 
 #[cfg(test)]

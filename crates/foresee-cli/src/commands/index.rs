@@ -10,7 +10,7 @@ use foresee_support::output::{OutputFile, folder};
 use foresee_trace::{EventSource, FileOrder, Mode, Validated};
 
 use crate::args::IndexArgs;
-use crate::{input, output};
+use crate::{input, output, progress};
 
 /// The default path of a trace's index.
 pub(crate) fn beside(trace: &Path) -> PathBuf {
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     let source = input::within_memory(source, args.memory.max_memory);
     let mut source = Validated::new(source, mode);
     let mut builder = Builder::new(folder, Builder::MEMORY);
-    let bar = input::progress("indexing");
+    let bar = progress::events("indexing");
     builder.read(&mut source, &mut |n| bar.set_position(n)).with_context(|| name.clone())?;
     bar.finish_and_clear();
     let (names, remarks) = (source.names().clone(), source.remarks().clone());

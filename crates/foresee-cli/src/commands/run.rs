@@ -35,7 +35,7 @@ use crate::args::{CaptureMode, Destination, ReorderArg, ReportFormat, RunArgs, S
 use crate::commands::sending::{self, Sending};
 use crate::commands::{check, worker};
 use crate::output::{Sink, numbered};
-use crate::{asked, input, output, specs};
+use crate::{asked, output, progress, specs};
 use live::{Conversion, Followed};
 
 /// Whether an interrupt came while a program ran.
@@ -384,7 +384,7 @@ impl Run<'_> {
         let mut absent = None;
         let mut is_any = false;
         let memory = conversion.memory();
-        let bar = input::progress("reading");
+        let bar = progress::events("reading");
         let mut show = |records| bar.set_position(records);
         let keep = conversion.keep;
         let logs: Result<Vec<Log>, _> =
@@ -407,7 +407,7 @@ impl Run<'_> {
                     format!("{name} (process {}, the {} captured)", log.header.pid, ordinal(i + 1))
                 }
             };
-            let bar = input::progress("naming");
+            let bar = progress::events("naming");
             let mut progress = |events| bar.set_position(events);
             let trace = conversion.trace(log, &symbols, &spec_vars, &title, &mut progress);
             bar.finish_and_clear();

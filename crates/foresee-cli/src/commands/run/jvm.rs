@@ -12,7 +12,7 @@ use foresee_report::Parts;
 use super::parts::{Part, unusable};
 use super::{Failed, Reports, Run};
 use crate::args::{CaptureMode, RunArgs, Stacks};
-use crate::{input, output};
+use crate::{output, progress};
 
 /// The agent, if the command runs Java or something that may start it.
 pub(super) fn agent(args: &RunArgs, program: &Program) -> anyhow::Result<Option<Agent>> {
@@ -125,7 +125,7 @@ impl Run<'_> {
             let log = &logs[i];
             let label = format!("process {}", log.pid);
             let title = self.title(i, &label);
-            let bar = input::progress("merging");
+            let bar = progress::events("merging");
             let mut progress = |events| bar.set_position(events);
             let keep = self.kept_accesses();
             let trace = JvmTrace::read(log, title.clone(), keep, memory, &mut progress);

@@ -11,7 +11,7 @@ use foresee_trace::{Batch, EventSource};
 
 use crate::args::{InputArgs, MemoryArgs, OutputArgs, TraceArgs, TraceCommand};
 use crate::output::Sink;
-use crate::{input, output};
+use crate::{input, output, progress};
 
 pub(crate) fn run(args: &TraceArgs) -> anyhow::Result<u8> {
     match &args.command {
@@ -70,7 +70,7 @@ fn for_each_batch<S: EventSource>(
     what: &'static str,
     mut each: impl FnMut(&Batch, &S) -> anyhow::Result<()>,
 ) -> anyhow::Result<u64> {
-    let bar = input::progress(what);
+    let bar = progress::events(what);
     let mut batch = Batch::default();
     let mut events = 0;
     while source.next_batch(&mut batch)? {
