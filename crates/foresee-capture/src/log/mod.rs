@@ -39,9 +39,9 @@ use channels::Channels;
 use memory::Boundaries;
 pub use names::{Block, Names, Pc, Piece, Plain};
 use quiet::{Quiet, Sieve, Sieved};
-use records::Skip;
 pub use records::{Record, Records, What};
-use segments::Segments;
+use records::{Seen, Skip};
+use segments::{BLOCK, Segments};
 use semaphores::Semaphores;
 pub(crate) use source::Prior;
 pub use source::{LogSource, Stats};
@@ -393,15 +393,7 @@ impl Log {
                 progress(shown);
             }
             if let Some(seeing) = &mut sieve {
-                let mut steps = 0;
-                let mut of = (current, 0);
-                records.simple(|one, around| {
-                    segments.simple(one, around);
-                    seeing.see_simple(around.thread, one);
-                    steps += one.times;
-                    of = (around.thread, if one.pc == 0 { of.1 } else { one.pc });
-                    seeing.weight() <= most
-                });
+                let (steps, of) = see_simple(&mut records, seeing, &mut segments, most);
                 log.records += u64::from(steps);
                 if steps > 0 {
                     if of.0 != current {
@@ -528,7 +520,12 @@ impl Log {
                 What::Sync(Tag::Withdrawn) => thread.request = None,
                 _ => {}
             }
-            segments.add(touch, &records);
+            match &mut sieve {
+                Some(sieve) => {
+                    segments.add(touch, &records, |block| sieve.block_id(block << BLOCK))
+                }
+                None => segments.add(None, &records, |_| 0),
+            }
         }
         threads.insert(current, life);
         // No record is of this thread.
@@ -666,6 +663,34 @@ impl Log {
     fn delayed_at(&self, thread: u32, place: u32) -> usize {
         self.delayed.partition_point(|d| d.place() < (thread, place))
     }
+}
+
+/// Reads the simple accesses that come next. Returns how many there were, their thread, and the return address of the last one
+/// that has one, or zero.
+// Apart from all else that is done with records, so that what this loop needs stays in registers.
+#[inline(never)]
+fn see_simple(
+    records: &mut Records,
+    sieve: &mut Sieve,
+    segments: &mut Segments,
+    most: usize,
+) -> (u32, (u32, u64)) {
+    let around = records.around();
+    // A chunk begins.
+    if around.thread == 0 {
+        return (0, (0, 0));
+    }
+    let (mine, mut steps, mut pc) = (sieve.of(around.thread), 0, 0);
+    segments.enter(&around);
+    records.simple(|one, around| {
+        let touched = sieve.see_simple(mine, one);
+        segments.simple(one, around, touched);
+        steps += one.times;
+        pc = if one.pc == 0 { pc } else { one.pc };
+        if touched.is_new && !sieve.is_within(most) { Seen::Last } else { Seen::More }
+    });
+    segments.leave(records);
+    (steps, (around.thread, pc))
 }
 
 /// Progress is shown after so many records.

@@ -16,7 +16,7 @@ pub(super) struct Pages<T> {
 }
 
 /// The number of pages that are found without a hash table.
-const RECENT: usize = 64;
+const RECENT: usize = 256;
 
 /// No page has this number.
 const NO_PAGE: u64 = u64::MAX;
@@ -36,9 +36,21 @@ impl<T: Copy + Default> Pages<T> {
     /// The entry of the granule that holds the byte at `address`.
     #[inline]
     pub(super) fn entry(&mut self, address: u64) -> &mut T {
+        let place = self.find(address);
+        self.at(place, address)
+    }
+
+    /// The index of the page with this address. Pages are numbered as they are first asked for.
+    #[inline]
+    pub(super) fn find(&mut self, address: u64) -> usize {
         let page = address >> 12;
         let (recent, place) = self.recent[page as usize % RECENT];
-        let place = if recent == page { place } else { self.place(page) };
+        if recent == page { place } else { self.place(page) }
+    }
+
+    /// The entry of an address on the page with this index.
+    #[inline]
+    pub(super) fn at(&mut self, place: usize, address: u64) -> &mut T {
         &mut self.pages[place][slot(address)]
     }
 
@@ -101,6 +113,16 @@ impl<T: Copy + Default> Pages<T> {
 
     /// All pages, with their numbers.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &[T; PER_PAGE])> {
-        self.places.iter().map(|(&page, &place)| (page, &*self.pages[place]))
+        self.places().map(|(page, place)| (page, &*self.pages[place]))
+    }
+
+    /// The numbers of all pages, with their indices.
+    pub(super) fn places(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.places.iter().map(|(&page, &place)| (page, place))
+    }
+
+    /// All entries of the page with this index.
+    pub(super) fn page_at(&self, place: usize) -> &[T; PER_PAGE] {
+        &self.pages[place]
     }
 }

@@ -413,3 +413,30 @@ fn reads_that_wait_are_kept_at_both_ends() {
     let write = format!("main w({name})=1");
     assert_eq!(events, [fork, read(0), read(0), read(0), write, read(1)]);
 }
+
+/// `realloc` copies all that belongs to a block, also what is behind the size that was asked for. What earlier blocks left there
+/// was not written by another thread.
+#[test]
+fn what_is_left_behind_a_block_is_nobodys() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut log = Writer::default();
+    log.of(1);
+    log.put(Tag::Fork as u8, 0, 2);
+    for size in [24, 10] {
+        log.of(1);
+        log.put(Tag::Alloc as u8, BUFFER, size << 1);
+        log.put((Access::Write as u8) << 3 | 3, BUFFER, 7);
+        if size == 24 {
+            log.put((Access::Write as u8) << 3 | 3, BUFFER + 16, 8);
+        } else {
+            // The allocator's own data are in the third word.
+            log.put((Access::Read as u8) << 3 | RUN, BUFFER, 24);
+            log.bytes.extend([7u64, 0, 0x21].iter().flat_map(|word| word.to_le_bytes()));
+        }
+        log.put(Tag::Free as u8, BUFFER, 24);
+        log.of(2);
+    }
+    let (events, all) = stored(&log.save(folder.path()), true, &[], Keep::Shared);
+    // Nothing but the start and two frees.
+    assert!(all <= 3 && events.len() <= 3, "{all}: {events:?}");
+}

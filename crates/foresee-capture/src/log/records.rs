@@ -1,7 +1,8 @@
 //! Decodes the records of a log.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -26,6 +27,9 @@ pub enum What {
 
 /// The highest number of a thread. Threads are numbered as they begin, and tables have a row for each.
 const MOST_THREADS: u64 = 1 << 23;
+
+/// The least number of bytes to skip that are not read from the file either. Logs of tests are short.
+const LEAST_UNREAD: u64 = if cfg!(test) { 64 } else { 8 << 10 };
 
 /// The least number of records that are worth skipping in later passes.
 pub(super) const LEAST_SKIPPED: u32 = 4;
@@ -129,11 +133,7 @@ pub struct Record<'a> {
 /// A read or write of at most eight bytes, or the same read several times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Simple {
-    pub(super) is_write: bool,
-    /// Whether it is not atomic.
-    pub(super) is_plain: bool,
-    pub(super) inexact: bool,
-    pub(super) size: u8,
+    pub(super) how: How,
     pub(super) times: u32,
     pub(super) pc: u64,
     pub(super) address: u64,
@@ -141,6 +141,98 @@ pub(super) struct Simple {
     /// Where it stands in the log, and where the next record does.
     pub(super) at: u64,
     pub(super) to: u64,
+    /// What its return address and its address are relative to.
+    pub(super) before: (u64, u64),
+}
+
+/// How a simple access is made: bits 0 and 1 are the logarithm of its size, the others are named below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct How(u8);
+
+impl How {
+    const POINTER: u8 = 1 << 3;
+    const SIMPLE: u8 = 1 << 4;
+    const INEXACT: u8 = 1 << 5;
+    const PLAIN: u8 = 1 << 6;
+    const WRITE: u8 = 1 << 7;
+
+    #[inline(always)]
+    pub(super) const fn is_write(self) -> bool {
+        self.0 & How::WRITE != 0
+    }
+
+    /// Whether it is not atomic.
+    #[inline(always)]
+    pub(super) const fn is_plain(self) -> bool {
+        self.0 & How::PLAIN != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn inexact(self) -> bool {
+        self.0 & How::INEXACT != 0
+    }
+
+    /// The number of bytes.
+    #[inline(always)]
+    pub(super) const fn size(self) -> u32 {
+        1 << (self.0 & 3)
+    }
+
+    /// Whether it shows eight bytes, which may be an address.
+    #[inline(always)]
+    pub(super) fn shows(self) -> bool {
+        self.0 & (How::WRITE | 3) == 3
+    }
+
+    /// A number below 16 for its size, whether it writes and whether it is plain.
+    #[inline(always)]
+    pub(super) fn kind(self) -> usize {
+        (self.0 & 3 | self.0 >> 4 & 12) as usize
+    }
+
+    /// The first that has this number.
+    pub(super) const fn of_kind(kind: usize) -> How {
+        How(kind as u8 & 3 | (kind as u8 & 12) << 4)
+    }
+}
+
+/// How the access is made that has this tag; [`How::SIMPLE`] is set if it is a simple one.
+const HOW: [How; 256] = {
+    let mut all = [How(0); 256];
+    let mut tag = 0;
+    while tag < 2 * ACCESSES as usize {
+        let (size, access) = (tag as u8 & 7, tag as u8 >> 3 & 7);
+        if SIMPLE >> access & 1 != 0 && size <= POINTER && size != RUN {
+            let is_pointer = size == POINTER;
+            all[tag] = How(if is_pointer { 3 | How::POINTER } else { size }
+                | How::SIMPLE
+                | if tag as u8 & INEXACT != 0 { How::INEXACT } else { 0 }
+                | if PLAIN >> access & 1 != 0 { How::PLAIN } else { 0 }
+                | if WRITES >> access & 1 != 0 { How::WRITE } else { 0 });
+        }
+        tag += 1;
+    }
+    all
+};
+
+#[cfg(test)]
+impl Simple {
+    /// An access of some [kind](How::kind) that stands nowhere.
+    pub(super) fn sample(kind: usize, address: u64, value: u64) -> Simple {
+        let (how, times, pc, at, to) = (How::of_kind(kind), 1, 0, 0, 0);
+        Simple { how, times, pc, address, value, at, to, before: (0, 0) }
+    }
+}
+
+/// What becomes of a simple access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// It was processed, and the next one is wanted.
+    More,
+    /// It was processed, and nothing more is wanted.
+    Last,
+    /// It was not processed, and is yet to be read.
+    Refused,
 }
 
 /// What is the same for consecutive simple accesses.
@@ -158,25 +250,31 @@ impl Skip {
     #[inline]
     pub(super) fn of_simple(one: &Simple, around: &Around) -> Skip {
         let Simple { at: from, to, pc, times: count, .. } = *one;
-        let reads = if one.is_write { 0 } else { count };
-        let (inexact, addresses) = (u32::from(one.inexact), [one.address, around.other]);
+        let reads = if one.how.is_write() { 0 } else { count };
+        let (inexact, addresses) = (u32::from(one.how.inexact()), [one.address, around.other]);
         let (thread, repeated, stack) = (around.thread, 0, None);
         Skip { from, to, pc, addresses, thread, count, reads, inexact, repeated, stack }
     }
 
-    /// Adds an access that follows at once. Returns `false` if it belongs to another thread, or to another chunk.
-    #[inline]
-    pub(super) fn takes(&mut self, one: &Simple, around: &Around) -> bool {
+    /// Whether it belongs to the same thread and chunk as accesses that follow.
+    pub(super) fn is_around(&self, around: &Around) -> bool {
+        self.thread == around.thread && self.from >= around.base
+    }
+
+    /// Counts an access that follows at once. Where they end is said later, by [`Skip::ends_at`].
+    /// Returns `false` if there are too many.
+    #[inline(always)]
+    pub(super) fn takes(&mut self, one: &Simple) -> bool {
         let Some(count) = self.count.checked_add(one.times) else { return false };
-        if self.thread != around.thread || self.from < around.base {
-            return false;
-        }
         self.count = count;
-        self.reads += if one.is_write { 0 } else { one.times };
-        self.inexact += u32::from(one.inexact);
-        (self.to, self.pc, self.addresses[0]) = (one.to, one.pc, one.address);
-        self.addresses[1] = around.other;
+        self.reads += if one.how.is_write() { 0 } else { one.times };
+        self.inexact += u32::from(one.how.inexact());
         true
+    }
+
+    /// They end at this place, where the next simple access is relative to a return address and an address.
+    pub(super) fn ends_at(&mut self, to: u64, (pc, address): (u64, u64), around: &Around) {
+        (self.to, self.pc, self.addresses) = (to, pc, [address, around.other]);
     }
 }
 
@@ -399,19 +497,21 @@ impl Records {
             return Ok(true);
         }
         let mut head = [0u8; CHUNK_HEAD];
-        let read = |file: &mut File, at: u64, to: &mut [u8]| {
-            file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(to))
-        };
         let failed = |e| LogError::Io(self.path.clone(), e);
-        read(&mut self.file, self.next, &mut head).map_err(failed)?;
+        self.file.read_exact_at(&mut head, self.next).map_err(failed)?;
         let word = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap_or([0; 8]));
         let length = word(0) >> 32;
         if word(0) as u32 != CHUNK_MAGIC || length > self.largest || self.next + length > self.end {
             return Err(self.corrupt("no chunk begins here"));
         }
         self.chunk.resize(length as usize + PADDING, 0);
+        let start = self.next + CHUNK_HEAD as u64;
+        let parts = self.parts(start, length);
         let body = &mut self.chunk[..length as usize];
-        read(&mut self.file, self.next + CHUNK_HEAD as u64, body).map_err(failed)?;
+        for part in parts {
+            let at = start + part.start as u64;
+            self.file.read_exact_at(&mut body[part], at).map_err(failed)?;
+        }
         let is_whole = self.is_checked || checksum(body) == word(8);
         // The previous chunk may have been longer.
         self.chunk[length as usize..].fill(0);
@@ -422,6 +522,30 @@ impl Records {
         self.base = self.next + CHUNK_HEAD as u64;
         self.next += CHUNK_HEAD as u64 + length;
         Ok(true)
+    }
+
+    /// The parts of a chunk's payload that are needed: all of it if it has to be checked, otherwise what is not skipped.
+    fn parts(&self, start: u64, length: u64) -> Vec<Range<usize>> {
+        let mut parts = Vec::new();
+        let mut from = 0;
+        let next = self.skips.get(self.skipped..).unwrap_or_default();
+        for skip in next.iter().take_while(|skip| self.is_checked && skip.to <= start + length) {
+            let Some(at) = skip.from.checked_sub(start) else { break };
+            if skip.to - skip.from >= LEAST_UNREAD {
+                parts.push(from as usize..at as usize);
+                from = skip.to - start;
+            }
+        }
+        parts.push(from as usize..length as usize);
+        parts
+    }
+
+    /// Where the next records to skip begin in the chunk, or the chunk ends.
+    #[inline]
+    fn end(&self) -> usize {
+        let skip = self.skips.get(self.skipped).and_then(|skip| skip.from.checked_sub(self.base));
+        let skip = skip.map(|from| from as usize).filter(|&from| from >= self.at);
+        skip.map_or(self.length(), |from| self.length().min(from))
     }
 
     /// The length of the chunk.
@@ -455,72 +579,72 @@ impl Records {
         Ok(Some(Record { thread, what, inexact, pc, address, value, old, order, bytes, at }))
     }
 
-    /// Decodes the simple accesses that come next in the chunk, as long as `see` wants more: nearly all records of a
+    /// Decodes the simple accesses that come next in the chunk, until `see` has enough: nearly all records of a
     /// long log, in a loop that has little to remember. [`Records::next_record`] decodes whatever ends it.
-    #[inline]
-    pub(super) fn simple(&mut self, mut see: impl FnMut(&Simple, &Around) -> bool) {
-        if self.thread == 0 || self.skipped < self.skips.len() {
+    #[inline(always)]
+    pub(super) fn simple(&mut self, mut see: impl FnMut(&Simple, &Around) -> Seen) {
+        if self.thread == 0 {
             return;
         }
-        let around = Around { thread: self.thread, base: self.base, other: self.addresses[1] };
-        let length = self.length();
+        let around = self.around();
+        let end = self.end();
         let (mut at, mut pc, mut address) = (self.at, self.pc, self.addresses[0]);
         // Behind the chunk there are zeros, a record that does not fit.
         while let Some(fixed) = self.chunk.get(at..).and_then(|rest| rest.first_chunk::<PADDING>())
         {
-            let tag = fixed[0];
-            let (size, access) = (tag & 7, tag >> 3 & 7);
-            let is_simple = tag < 2 * ACCESSES && SIMPLE >> access & 1 != 0;
-            if !is_simple || size > POINTER || size == RUN {
-                break;
-            }
+            let how = HOW[usize::from(fixed[0])];
             let (of_pc, of_address, of_value, length_of) = Lengths::of(fixed[1]);
             let mut next = at + length_of;
-            if next > length {
+            if how.0 & How::SIMPLE == 0 || next > end {
                 break;
             }
-            let (is_write, inexact) = (WRITES >> access & 1 != 0, tag & INEXACT != 0);
-            let times = match is_write || inexact || !is_in_place(fixed) {
+            let times = match how.0 & (How::WRITE | How::INEXACT) != 0 || !is_in_place(fixed) {
                 true => 1,
                 false => {
-                    let same = self.same(at, next - at);
+                    let same = self.same(at..end, next - at);
                     next += (next - at) * same as usize;
                     same + 1
                 }
             };
-            pc = unzigzag(part(fixed, 2, of_pc)).wrapping_add(pc);
-            address = unzigzag(part(fixed, 2 + of_pc, of_address)).wrapping_add(address);
+            let before = (pc, address);
+            let step = unzigzag(part(fixed, 2, of_pc));
+            let moved = unzigzag(part(fixed, 2 + of_pc, of_address)).wrapping_add(address);
             let value = part(fixed, 2 + of_pc + of_address, of_value);
-            let (size, value) = match size {
-                POINTER => (8, unzigzag(value).wrapping_add(address)),
-                _ => (1 << size, value),
+            let value = match how.0 & How::POINTER != 0 {
+                true => unzigzag(value).wrapping_add(moved),
+                false => value,
             };
-            let (from, to) = (self.base + at as u64, self.base + next as u64);
-            at = next;
-            let is_plain = PLAIN >> access & 1 != 0;
             let one = Simple {
-                is_write,
-                is_plain,
-                inexact,
-                size,
+                how,
                 times,
-                pc,
-                address,
+                pc: step.wrapping_add(pc),
+                address: moved,
                 value,
-                at: from,
-                to,
+                at: self.base + at as u64,
+                to: self.base + next as u64,
+                before,
             };
-            if !see(&one, &around) {
+            let seen = see(&one, &around);
+            if seen == Seen::Refused {
+                break;
+            }
+            (at, pc, address) = (next, one.pc, one.address);
+            if seen == Seen::Last {
                 break;
             }
         }
         (self.at, self.pc, self.addresses[0]) = (at, pc, address);
     }
 
-    /// How often the record of this length is followed by one of the same bytes at once.
-    fn same(&self, at: usize, length: usize) -> u32 {
+    /// What is the same for the simple accesses that come next.
+    pub(super) fn around(&self) -> Around {
+        Around { thread: self.thread, base: self.base, other: self.addresses[1] }
+    }
+
+    /// How often the record of this length at the beginning of a range is followed there by one of the same bytes at once.
+    fn same(&self, range: Range<usize>, length: usize) -> u32 {
         // As long as the bytes are those of one record before.
-        let bytes = &self.chunk[at..self.length()];
+        let bytes = &self.chunk[range];
         let (before, after) = (bytes.as_chunks::<8>().0, bytes[length..].as_chunks::<8>().0);
         let is_same = |(before, after): &(&[u8; 8], &[u8; 8])| before == after;
         let same = 8 * before.iter().zip(after).take_while(is_same).count();
@@ -533,13 +657,11 @@ impl Records {
     pub(super) fn pass_same(&mut self) -> u32 {
         let from = (self.latest.at - self.base) as usize;
         let fixed = self.chunk.get(from..).and_then(|rest| rest.first_chunk::<PADDING>());
-        if !fixed.is_some_and(is_in_place)
-            || self.skips.get(self.skipped).is_some_and(|s| s.from == self.base + self.at as u64)
-        {
+        if !fixed.is_some_and(is_in_place) {
             return 0;
         }
         let length = self.at - from;
-        let same = self.same(from, length);
+        let same = self.same(from..self.end(), length);
         self.at += length * same as usize;
         same
     }

@@ -337,13 +337,15 @@ impl Stacks {
     /// The stack that an address lies in. Mostly it is that of an address before, or none, as before.
     #[inline]
     fn find(&mut self, address: u64) -> Option<&mut Stack> {
-        if address < self.low || address >= self.high {
+        // One comparison each, because this is asked for every access.
+        let is_within = |range: &Range<u64>| {
+            address.wrapping_sub(range.start) < range.end.wrapping_sub(range.start)
+        };
+        if !is_within(&(self.low..self.high)) || is_within(&self.gap) {
             return None;
         }
-        let is_in = |stack: &Stack| (stack.low..stack.end).contains(&address);
-        if !self.stacks.get(self.latest).is_some_and(is_in)
-            && (self.gap.contains(&address) || !self.search(address))
-        {
+        let is_in = |stack: &Stack| is_within(&(stack.low..stack.end));
+        if !self.stacks.get(self.latest).is_some_and(is_in) && !self.search(address) {
             return None;
         }
         self.stacks.get_mut(self.latest)

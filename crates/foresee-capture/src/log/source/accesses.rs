@@ -38,7 +38,7 @@ impl<N: Names> LogSource<'_, N> {
             (Access::Rmw, order::RELEASE) => Some(Op::ReleaseOnly),
             _ => None,
         };
-        if self.log.has_tasks || self.log.is_conservative {
+        if self.asks_for_certain_order() {
             let (size, with_threads) = (bytes.len() as u64, self.log.is_conservative);
             let unordered =
                 self.certain.access(me, address, size, op.writes(), op.is_atomic(), with_threads);

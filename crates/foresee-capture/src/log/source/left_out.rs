@@ -7,7 +7,7 @@ use foresee_rt::format::{Access, order};
 use super::{LeftOut, LogSource, MOST_SKIPS, Out, REPEATED, Result, SameRead};
 use crate::log::memory::{Granule, GranuleId};
 use crate::log::names::Names;
-use crate::log::records::{LEAST_SKIPPED, Record, Records, Skip, What};
+use crate::log::records::{LEAST_SKIPPED, Record, Records, Seen, Simple, Skip, What};
 
 impl<N: Names> LogSource<'_, N> {
     /// Whether the eight bytes that contain an address can be left out.
@@ -16,10 +16,45 @@ impl<N: Names> LogSource<'_, N> {
         if !self.is_brief {
             return false;
         }
-        if !self.page.is_of(address) {
-            self.page = self.log.quiet.page(address);
+        self.pages.has(&self.log.quiet, address)
+            && (self.wanted.is_empty() || !self.wanted.contains(&(address & !7)))
+    }
+
+    /// Passes over the simple accesses that come next, as long as they can be left out because of their memory alone. It does
+    /// with them what [`LogSource::leaves_out`] and [`LogSource::passed`] would do with each.
+    pub(super) fn pass_quiet(&mut self, records: &mut Records) {
+        if !self.is_brief || !self.wanted.is_empty() {
+            return;
         }
-        self.page.has(address) && (self.wanted.is_empty() || !self.wanted.contains(&(address & !7)))
+        let mut passed: Option<Skip> = None;
+        records.simple(|one, around| {
+            let &Simple { how, address, value, .. } = one;
+            let is_in_word = (address & 7) + u64::from(how.size()) <= 8;
+            if !is_in_word || !self.pages.has(&self.log.quiet, address) {
+                return Seen::Refused;
+            }
+            let is_counted = match &mut passed {
+                Some(skip) => skip.takes(one),
+                None => {
+                    passed = Some(Skip::of_simple(one, around));
+                    true
+                }
+            };
+            if !is_counted {
+                return Seen::Refused;
+            }
+            self.stacks.learnt(around.thread, address);
+            if how.shows() {
+                self.stacks.learnt(around.thread, value);
+            }
+            Seen::More
+        });
+        let Some(mut skip) = passed else { return };
+        records.ends(&mut skip);
+        if !self.passing.as_mut().is_some_and(|passing| passing.joins(&skip)) {
+            self.pass();
+            self.passing = Some(skip);
+        }
     }
 
     /// Whether all bytes of an access can be left out. If so, it only shows where other memory lies.

@@ -32,7 +32,7 @@ use crate::log::calls::{self, CallStacks};
 use crate::log::certain::CertainOrder;
 use crate::log::memory::{Cell, Memory};
 use crate::log::names::{Block, Names, Pc};
-use crate::log::quiet::Page;
+use crate::log::quiet::RecentPages;
 use crate::log::records::{Record, Records, Skip, What};
 use crate::log::rereads::Rereads;
 use crate::log::semaphores::Permits;
@@ -58,6 +58,9 @@ pub(crate) struct Prior {
     pub(crate) plan: Arc<Plan>,
     /// Records that yield no event.
     skips: Arc<[Skip]>,
+    /// What was found to be in [no certain order](CertainOrder), and whether that was not looked at to the end.
+    unordered: Arc<[BTreeSet<String>; 2]>,
+    is_cut: bool,
 }
 
 /// What came out of a log; complete at its end.
@@ -224,9 +227,9 @@ pub struct LogSource<'l, N> {
     data: Data,
     /// When the first thread started another one.
     first_start: Option<u32>,
-    /// Whether quiet memory is left out, and the latest page of it.
+    /// Whether quiet memory is left out, and recent pages of it.
     is_brief: bool,
-    page: Page,
+    pages: RecentPages,
     /// The words that are kept nevertheless.
     wanted: HashSet<u64>,
     /// The latest read, and how often it came without another event in between.
@@ -293,6 +296,9 @@ impl<'l, N: Names> LogSource<'l, N> {
             false => FileOrder::Observed,
         };
         let known_skips = prior.as_ref().map(|prior| Arc::clone(&prior.skips)).unwrap_or_default();
+        let unordered = prior.as_ref().map(|prior| (*prior.unordered).clone()).unwrap_or_default();
+        let mut certain = CertainOrder::default();
+        certain.is_cut = prior.as_ref().is_some_and(|prior| prior.is_cut);
         LogSource {
             log,
             records: Some(records.skipping(Arc::clone(&known_skips))),
@@ -312,8 +318,8 @@ impl<'l, N: Names> LogSource<'l, N> {
             permits: HashMap::default(),
             doubtful: BTreeSet::new(),
             waiting: Waiting::default(),
-            certain: CertainOrder::default(),
-            unordered: [BTreeSet::new(), BTreeSet::new()],
+            certain,
+            unordered,
             channels: HashMap::default(),
             locations: HashMap::default(),
             calls: CallStacks::default(),
@@ -331,7 +337,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             data: Data::default(),
             first_start: None,
             is_brief: false,
-            page: Page::default(),
+            pages: RecentPages::default(),
             wanted: HashSet::default(),
             repeated: (None, 0),
             rereads: Rereads::default(),
@@ -384,7 +390,17 @@ impl<'l, N: Names> LogSource<'l, N> {
     /// thread accesses a variable.
     pub(crate) fn learnt(&mut self, is_shared: impl Fn(VarId) -> bool) -> Prior {
         let plan = Arc::new(Plan::new(&self.hidden, is_shared));
-        Prior { plan, skips: take(&mut self.skips).into() }
+        Prior {
+            plan,
+            skips: take(&mut self.skips).into(),
+            unordered: Arc::new(self.unordered.clone()),
+            is_cut: self.certain.is_cut,
+        }
+    }
+
+    /// Whether to find out what is in no certain order. Later passes would come to the same result as the first one.
+    fn asks_for_certain_order(&self) -> bool {
+        self.prior.is_none() && (self.log.has_tasks || self.log.is_conservative)
     }
 
     /// The order that is kept because of unseen writes, unless this is the first pass.
@@ -419,7 +435,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                     self.data.add(record.address, record.value, self.history.now());
                 }
                 What::Sync(Tag::Bytes) => self.data.set(record.address, record.bytes),
-                What::Sync(Tag::Task) if self.log.has_tasks => {
+                What::Sync(Tag::Task) if self.log.has_tasks && self.prior.is_none() => {
                     let (thread, stacks) = (record.thread, &mut self.stacks);
                     let is_stack = |address: u64| stacks.of(address) == Some(thread);
                     self.certain.step(thread, record.address, record.value, is_stack);
@@ -714,7 +730,13 @@ impl<N: Names> EventSource for LogSource<'_, N> {
             has_stacks,
         };
         if let Some(mut records) = self.records.take() {
+            // As below, where records are skipped one by one; those that are shown to what names things are not.
+            let passes_quiet =
+                self.prior.is_none() && self.log.delayed.is_empty() && !self.naming.is_watching();
             while out.batch.events.len() < Batch::EVENTS && !self.done {
+                if passes_quiet && !self.is_full {
+                    self.pass_quiet(&mut records);
+                }
                 let next = records.next_record().map_err(damaged)?.filter(|_| !self.is_full);
                 let Some(record) = next else {
                     self.done = true;

@@ -193,7 +193,7 @@ impl<N: Names> LogSource<'_, N> {
         if self.log.header.free_running {
             return;
         }
-        let [of_threads, of_tasks] = std::mem::take(&mut self.unordered);
+        let [of_threads, of_tasks] = self.unordered.clone();
         let listed_of = |names: BTreeSet<String>| {
             let names: Vec<String> = names.into_iter().collect();
             (!names.is_empty()).then(|| listed(&names, "more object"))

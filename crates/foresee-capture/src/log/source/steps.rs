@@ -64,7 +64,7 @@ impl<N: Names> LogSource<'_, N> {
         if self.log.semaphores.has_waits() {
             self.note_waits(me, tag, address, value);
         }
-        if self.log.has_tasks || self.log.is_conservative {
+        if self.asks_for_certain_order() {
             self.certain.sync(me, tag, address, value);
         }
         match tag {
@@ -252,6 +252,7 @@ impl<N: Names> LogSource<'_, N> {
                 let size = block::size(value);
                 self.reuse(address, size);
                 self.forget(address, size);
+                self.memory.renew(address, block::room(size));
                 let number = self.sites.entry(self.naming.site(pc)).or_insert(0);
                 let since = self.history.now();
                 let is_zeroed = block::is_zeroed(value);
