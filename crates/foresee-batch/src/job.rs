@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 
-/// The version of foresee, on which every result depends.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The version of foresee, on which every result depends. Where it is built from sources, a digest of them is part of it.
+pub const VERSION: &str = env!("FORESEE_VERSION");
 
 /// Raised when results are stored in another way.
 const FORM: u32 = 5;

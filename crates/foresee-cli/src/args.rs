@@ -1030,9 +1030,12 @@ impl std::str::FromStr for Destination {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Destination, String> {
-        match text.starts_with("nats://") || text.starts_with("tls://") {
-            true => Ok(Destination::Queue(text.to_owned())),
-            false => text.parse().map(Destination::Observer),
+        match text.split_once("://") {
+            Some(("nats" | "tls", _)) => Ok(Destination::Queue(text.to_owned())),
+            Some(_) => {
+                Err("write HOST:PORT, unix:PATH, nats://HOST:PORT or tls://HOST:PORT".to_owned())
+            }
+            None => text.parse().map(Destination::Observer),
         }
     }
 }

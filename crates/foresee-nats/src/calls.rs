@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy};
-use foresee_batch::{Digest, VERSION};
+use foresee_batch::Digest;
 use futures_util::StreamExt as _;
 
 use crate::background::Background;
 use crate::retry::retry;
 use crate::server::{NatsError, Server, is_word};
-use crate::store::{LONELY, MOST_PENDING, Side, Store, has_workers, own_number};
+use crate::store::{LONELY, MOST_PENDING, Side, Store, has_workers, own_number, version_word};
 
 /// How often an answer is looked for that no notice came of.
 const LOOK: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ impl Calls {
         server: &Server,
         group: &Group,
     ) -> Result<Calls, NatsError> {
-        let (queue, version) = (&server.queue, VERSION.replace('.', "_"));
+        let (queue, version) = (&server.queue, version_word());
         let config = stream::Config {
             name: format!("{queue}_calls"),
             subjects: vec![format!("{queue}.calls.>")],

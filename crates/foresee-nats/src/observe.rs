@@ -21,13 +21,16 @@ use crate::publish::SIGN_OF_LIFE;
 use crate::retry::retry;
 use crate::runs::{END, OBJECT, OFFSET, RunName, Runs};
 use crate::server::{NatsError, Server};
-use crate::store::MOST_PENDING;
+use crate::store::{MOST_PENDING, is_gone};
 
 /// How long the server is asked for a run or for events at a time.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether a verdict is there, or whether to stop.
 const TICK: Duration = Duration::from_millis(50);
+
+/// How often an observer without runs looks whether the queue is still there.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// How many pieces are asked for at a time.
 const PIECES: usize = 32;
@@ -45,7 +48,8 @@ const CONSUMER: &str = "observers";
 pub struct Fleet {
     runs: Arc<Runs>,
     consumer: PullConsumer,
-    patience: Duration,
+    server: Server,
+    questions: String,
     heartbeat: Duration,
     verdicts: Mutex<HashMap<ProgramId, String>>,
     changed: Condvar,
@@ -80,7 +84,8 @@ impl Fleet {
         Ok(Fleet {
             runs,
             consumer,
-            patience: server.patience,
+            server: server.clone(),
+            questions: questions.to_owned(),
             heartbeat,
             verdicts: Mutex::default(),
             changed: Condvar::new(),
@@ -124,7 +129,7 @@ impl Fleet {
     ) -> Result<(), NatsError> {
         std::thread::scope(|scope| {
             let mut threads: Vec<std::thread::ScopedJoinHandle<'_, ()>> = Vec::new();
-            let mut heard = Instant::now();
+            let (mut heard, mut looked) = (Instant::now(), Instant::now());
             while !is_over() {
                 threads.retain(|thread| !thread.is_finished());
                 if threads.len() >= most.max(1) {
@@ -134,14 +139,20 @@ impl Fleet {
                 match self.background.wait(next(&self.consumer, 1)) {
                     Ok(mut messages) => {
                         heard = Instant::now();
-                        let Some(message) = messages.pop() else { continue };
+                        let Some(message) = messages.pop() else {
+                            if looked.elapsed() >= LOOK {
+                                self.look(tell)?;
+                                looked = Instant::now();
+                            }
+                            continue;
+                        };
                         threads.push(scope.spawn(move || {
                             self.follow(message, observer, is_over, tell);
                         }));
                     }
                     Err(error) => {
                         // The client connects again by itself.
-                        if heard.elapsed() > self.patience {
+                        if heard.elapsed() > self.server.patience {
                             return Err(error);
                         }
                         std::thread::sleep(TICK);
@@ -150,6 +161,28 @@ impl Fleet {
             }
             Ok(())
         })
+    }
+
+    /// Looks whether the queue is as it should be. No run would ever come from one that is gone, so what is missing is made
+    /// again; one that others observe with other questions by now is left.
+    fn look(&self, tell: &(dyn Fn(&str) + Sync)) -> Result<(), NatsError> {
+        let asked = self.background.wait(self.consumer.get_info());
+        if let Ok(info) = &asked {
+            let is_ours = info.config.description.as_deref() == Some(&self.questions);
+            return if is_ours { Ok(()) } else { Err(other_questions(&self.server)) };
+        }
+        if !is_gone(asked) {
+            return Ok(());
+        }
+        let made = self.background.wait(async {
+            let runs = Runs::open(&self.server).await?;
+            consumer(&runs, &self.server, &self.questions).await
+        });
+        match made {
+            Ok(_) => tell("parts of the queue were gone, and were made again"),
+            Err(NatsError(why)) => tell(&why),
+        }
+        Ok(())
     }
 
     /// Has a run answered.
@@ -304,7 +337,7 @@ impl Fleet {
             });
             let (pieces, signs) = match read {
                 Ok(read) => read,
-                Err(error) if heard.elapsed() > self.patience.max(SILENCE) => {
+                Err(error) if heard.elapsed() > self.server.patience.max(SILENCE) => {
                     return Err(error.into());
                 }
                 Err(_) => {
@@ -514,11 +547,16 @@ async fn consumer(
         })
         .await?;
     }
-    Err(NatsError(format!(
+    Err(other_questions(server))
+}
+
+/// The runs belong to others.
+fn other_questions(server: &Server) -> NatsError {
+    NatsError(format!(
         "the runs of the queue `{}` are observed with other specifications, checks or limits: observers that \
          share runs must look for the same, or use another queue with --queue-name",
         server.queue
-    )))
+    ))
 }
 
 /// The verdict on a run, if there is one.

@@ -1,7 +1,10 @@
 //! Tries again, later and later, as long as there is patience.
 
 use std::fmt::Display;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use async_nats::{Event, ServerError};
 
 use crate::server::NatsError;
 
@@ -45,10 +48,29 @@ pub(crate) async fn retry<T, E: Display>(
         // Nothing that time would change.
         let is_final = error.contains("JetStream not enabled") || error.contains("Permissions");
         if is_final || !backoff.wait().await {
-            let remedy = remedy(&error);
+            let remedy = match refusal().filter(|_| error.contains("timed out")) {
+                Some(refusal) => format!("; the server said: {refusal}"),
+                None => remedy(&error).to_owned(),
+            };
             return Err(NatsError(format!("cannot {what}: {error}{remedy}")));
         }
     }
+}
+
+/// What the server last refused to this process for want of a permission. It answers with silence, and says why on the side.
+static REFUSED: Mutex<Option<String>> = Mutex::new(None);
+
+/// Hears what the server says on the side.
+pub(crate) async fn hear(event: Event) {
+    if let Event::ServerError(ServerError::Other(said)) = event
+        && said.to_lowercase().contains("permissions violation")
+    {
+        *REFUSED.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+    }
+}
+
+fn refusal() -> Option<String> {
+    REFUSED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// What helps against an error of the server, if that is known.

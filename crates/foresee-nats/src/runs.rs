@@ -14,7 +14,7 @@
 use async_nats::HeaderMap;
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::PublishErrorKind;
-use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, Stream};
 use foresee_observe::ProgramId;
 
@@ -151,6 +151,10 @@ impl Runs {
         headers: HeaderMap,
         payload: &[u8],
     ) -> Result<(), NatsError> {
+        // Whoever listens beside the stream would hear what the stream refuses.
+        if self.last(subject).await?.is_some() {
+            return Ok(());
+        }
         retry(self.store.patience, "store a verdict", async || {
             let message = PublishMessage::build()
                 .headers(headers.clone())
@@ -164,17 +168,11 @@ impl Runs {
         .await
     }
 
-    /// Whether a run has a verdict.
-    pub(crate) async fn has_verdict(&self, run: &RunName) -> Result<bool, NatsError> {
-        Ok(self.verdict(run).await?.is_some())
-    }
-
-    /// The verdict on a run, if there is one.
-    pub(crate) async fn verdict(&self, run: &RunName) -> Result<Option<Vec<u8>>, NatsError> {
-        let subject = self.subject("verdicts", run);
-        let found = retry(self.store.patience, "ask for a verdict", async || {
+    /// What was last said under a subject, if anything.
+    async fn last(&self, subject: &str) -> Result<Option<StreamMessage>, NatsError> {
+        retry(self.store.patience, "ask for a verdict", async || {
             use async_nats::jetstream::stream::LastRawMessageErrorKind as Kind;
-            match self.verdicts.get_last_raw_message_by_subject(&subject).await {
+            match self.verdicts.get_last_raw_message_by_subject(subject).await {
                 Ok(message) => Ok(Some(message)),
                 Err(error) => match error.kind() {
                     Kind::NoMessageFound => Ok(None),
@@ -184,8 +182,19 @@ impl Runs {
                     _ => Err(error),
                 },
             }
-        });
-        let Some(message) = found.await? else { return Ok(None) };
+        })
+        .await
+    }
+
+    /// Whether a run has a verdict.
+    pub(crate) async fn has_verdict(&self, run: &RunName) -> Result<bool, NatsError> {
+        Ok(self.verdict(run).await?.is_some())
+    }
+
+    /// The verdict on a run, if there is one.
+    pub(crate) async fn verdict(&self, run: &RunName) -> Result<Option<Vec<u8>>, NatsError> {
+        let subject = self.subject("verdicts", run);
+        let Some(message) = self.last(&subject).await? else { return Ok(None) };
         match message.headers.get(OBJECT) {
             Some(name) => self.store.fetch(name.as_str(), u64::from(u32::MAX)).await.map(Some),
             None => Ok(Some(message.payload.to_vec())),

@@ -1,13 +1,13 @@
 //! Where a queue is, and who asks.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions};
 
-use crate::retry::Backoff;
+use crate::retry::{Backoff, hear};
 
 /// Why a server could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,7 +79,7 @@ pub enum Auth {
 pub struct Tls {
     /// Whether a connection without TLS is refused.
     pub required: bool,
-    /// Certificates of authorities to trust besides those of the system.
+    /// Certificates of authorities to trust in place of those of the system.
     pub ca: Option<PathBuf>,
     /// The own certificate and its key.
     pub own: Option<(PathBuf, PathBuf)>,
@@ -133,38 +133,60 @@ impl Server {
         servers.collect::<Vec<_>>().join(",")
     }
 
+    /// How to prove who asks: as was said, or else as the first address says that does.
+    fn proof(&self) -> Auth {
+        match &self.auth {
+            Auth::None => self.url.split(',').find_map(in_address).unwrap_or_default(),
+            said => said.clone(),
+        }
+    }
+
     async fn options(&self) -> Result<ConnectOptions, NatsError> {
-        let file = |path: &PathBuf, error: &dyn fmt::Display| {
+        let file = |path: &Path, error: &dyn fmt::Display| {
             NatsError(format!("cannot read {}: {error}", path.display()))
         };
+        let holds = |path: &Path, what: &str, mark: &str| {
+            let text = std::fs::read(path).map_err(|error| file(path, &error))?;
+            let holds = String::from_utf8_lossy(&text).contains(mark);
+            let error = || NatsError(format!("{} has no {what} in PEM", path.display()));
+            holds.then_some(()).ok_or_else(error)
+        };
+        let (certificate_mark, key_mark) = ("-----BEGIN CERTIFICATE-----", "PRIVATE KEY-----");
         let mut options = ConnectOptions::new()
             .name("foresee")
             .connection_timeout(Duration::from_secs(5))
             .request_timeout(Some(Duration::from_secs(5)))
-            .ping_interval(Duration::from_secs(10));
-        options = match &self.auth {
+            .ping_interval(Duration::from_secs(10))
+            .event_callback(hear);
+        options = match self.proof() {
             Auth::None => options,
-            Auth::Token(token) => options.token(token.clone()),
-            Auth::User(name, password) => options.user_and_password(name.clone(), password.clone()),
+            Auth::Token(token) => options.token(token),
+            Auth::User(name, password) => options.user_and_password(name, password),
             Auth::Nkey(path) => {
-                let seed = std::fs::read_to_string(path).map_err(|error| file(path, &error))?;
-                options.nkey(seed.trim().to_owned())
+                let seed = std::fs::read_to_string(&path).map_err(|error| file(&path, &error))?;
+                let seed = seed.trim();
+                if !is_seed(seed) {
+                    let shown = path.display();
+                    return Err(NatsError(format!(
+                        "{shown} has no seed of a user's nkey, which is 58 letters and digits that begin with SU"
+                    )));
+                }
+                options.nkey(seed.to_owned())
             }
             Auth::Credentials(path) => {
-                options.credentials_file(path).await.map_err(|error| file(path, &error))?
+                options.credentials_file(&path).await.map_err(|error| file(&path, &error))?
             }
         };
         if self.tls.required {
             options = options.require_tls(true);
         }
         if let Some(ca) = &self.tls.ca {
-            std::fs::metadata(ca).map_err(|error| file(ca, &error))?;
+            holds(ca, "certificate", certificate_mark)?;
             options = options.add_root_certificates(ca.clone());
         }
         if let Some((certificate, key)) = &self.tls.own {
-            for path in [certificate, key] {
-                std::fs::metadata(path).map_err(|error| file(path, &error))?;
-            }
+            holds(certificate, "certificate", certificate_mark)?;
+            holds(key, "private key", key_mark)?;
             options = options.add_client_certificate(certificate.clone(), key.clone());
         }
         Ok(options)
@@ -198,13 +220,75 @@ impl Server {
                 ConnectErrorKind::Tls => {
                     return Err(NatsError(format!("{shown}: no secure connection: {error}")));
                 }
-                _ => format!("cannot reach {shown}: {error}"),
+                _ => match insecure(&error.to_string()) {
+                    Some(help) => {
+                        return Err(NatsError(format!(
+                            "{shown}: no secure connection: {error}; {help}"
+                        )));
+                    }
+                    None => format!("cannot reach {shown}: {error}"),
+                },
             };
             if !backoff.wait().await {
                 return Err(NatsError(why));
             }
         }
     }
+}
+
+/// What helps if there is no secure connection, and never will be.
+fn insecure(error: &str) -> Option<&'static str> {
+    Some(match error {
+        _ if error.contains("UnknownIssuer") => {
+            "nobody whom we trust vouches for the server's certificate: name its authority with --nats-ca FILE"
+        }
+        _ if error.contains("NotValidForName") => {
+            "the server's certificate is for another name: use one that it has"
+        }
+        _ if error.contains("Expired") || error.contains("NotValidYet") => {
+            "the server's certificate is not valid today: renew it, or set the clock"
+        }
+        _ if error.contains("invalid peer certificate") => "mend the server's certificate",
+        _ if error.contains("received fatal alert") => {
+            "the server does not trust us: give it a certificate with --nats-cert FILE and --nats-key FILE"
+        }
+        _ if error.contains("InvalidContentType") => {
+            "the server does not use TLS: ask it with nats:// and without certificates"
+        }
+        _ => return None,
+    })
+}
+
+/// The name and password, or the token, in an address.
+fn in_address(url: &str) -> Option<Auth> {
+    let (before, _) = url.split_once("://")?.1.rsplit_once('@')?;
+    Some(match before.split_once(':') {
+        Some((name, password)) => Auth::User(decoded(name), decoded(password)),
+        None => Auth::Token(decoded(before)),
+    })
+}
+
+/// A part of an address without its escapes, such as `%40`.
+fn decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let digits = part.get(..2).and_then(|two| u8::from_str_radix(two, 16).ok());
+        match digits {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend(&part.as_bytes()[2..]);
+            }
+            None => bytes.extend(b"%".iter().chain(part.as_bytes())),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether this looks like the seed of a user's nkey.
+fn is_seed(text: &str) -> bool {
+    let is_digit = |b: u8| b.is_ascii_uppercase() || (b'2'..=b'7').contains(&b);
+    text.len() == 58 && text.starts_with("SU") && text.bytes().all(is_digit)
 }
 
 /// Whether this is an address that makes sense here.
@@ -223,6 +307,20 @@ mod tests {
             assert_eq!(name.parse::<QueueName>(), Err(BadName), "{name}");
         }
         assert_eq!("Nightly_2-b".parse::<QueueName>().unwrap().to_string(), "Nightly_2-b");
+    }
+
+    #[test]
+    fn an_address_may_say_who_asks() {
+        let proof = |url: &str| match Server::new(url).proof() {
+            Auth::User(name, password) => format!("{name} {password}"),
+            Auth::Token(token) => token,
+            _ => String::new(),
+        };
+        assert_eq!(proof("nats://a:1,tls://me:se%3Acr%40t%@b:2"), "me se:cr@t%");
+        assert_eq!(proof("nats://sesame@a"), "sesame");
+        assert_eq!(proof("nats://a:1"), "");
+        let said = Server { auth: Auth::Token("said".to_owned()), ..Server::new("nats://x@a") };
+        assert!(matches!(said.proof(), Auth::Token(token) if token == "said"));
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Store {
     pub(crate) async fn open(server: &Server, side: Side) -> Result<Store, NatsError> {
         let client = server.connect().await?;
         let context = jetstream::new(client.clone());
-        let (queue, version) = (&server.queue, VERSION.replace('.', "_"));
+        let (queue, version) = (&server.queue, version_word());
         let names = Names {
             jobs: format!("{queue}_jobs"),
             subject: format!("{queue}.jobs.{version}"),
@@ -84,6 +84,8 @@ impl Store {
             ack_wait: server.ack_wait,
             filter_subject: names.subject.clone(),
             max_ack_pending: MOST_PENDING,
+            // Versions come and go.
+            inactive_threshold: server.keep,
             ..pull::Config::default()
         };
         let consumer = retry(patience, "open the queue's consumer", async || {
@@ -151,6 +153,28 @@ impl Store {
             self.context.get_stream(&self.names.jobs).await
         });
         Ok(info.await?.cached_info().state.messages)
+    }
+
+    /// Fails if a batch of another version has taken the queue over. A server that cannot be asked is no reason to believe that.
+    pub(crate) async fn ensure_ours(&self, server: &Server) -> Result<(), NatsError> {
+        let Ok(stream) = self.context.get_stream(&self.names.jobs).await else { return Ok(()) };
+        let of = stream.cached_info().config.description.clone().unwrap_or_default();
+        if of == description() { Ok(()) } else { Err(used_by(server, &of)) }
+    }
+
+    /// Whether someone has removed a part of it, such as who started the server with an empty store.
+    pub(crate) async fn has_gaps(&self) -> bool {
+        let streams = [
+            self.names.jobs.clone(),
+            format!("OBJ_{}", self.names.blobs),
+            format!("KV_{}", self.names.results),
+        ];
+        for name in streams {
+            if is_gone(self.context.get_stream(name).await) {
+                return true;
+            }
+        }
+        is_gone(self.consumer.get_info().await)
     }
 
     /// The keys of jobs whose results have been stored, from now on.
@@ -310,10 +334,20 @@ impl Store {
     }
 }
 
+/// Whether a server says that there is no such stream or consumer. Any other error may pass.
+pub(crate) fn is_gone<T, E: std::fmt::Display>(asked: Result<T, E>) -> bool {
+    asked.is_err_and(|error| error.to_string().contains("not found"))
+}
+
 /// Whether a worker asks a consumer for work, or has some from it.
 pub(crate) async fn has_workers(consumer: &PullConsumer) -> bool {
     let info = consumer.get_info().await;
     info.is_ok_and(|info| info.num_waiting > 0 || info.num_ack_pending > 0)
+}
+
+/// The version as one word of a subject.
+pub(crate) fn version_word() -> String {
+    VERSION.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
 /// A number that tells the messages of this process from those of others.
@@ -335,6 +369,23 @@ fn object(name: &str) -> String {
     format!("result-{name}")
 }
 
+/// What the stream of jobs says of who uses it.
+fn description() -> String {
+    format!("foresee {VERSION}")
+}
+
+/// The queue belongs to another version.
+fn used_by(server: &Server, other: &str) -> NatsError {
+    let other = if other.is_empty() { "something else" } else { other };
+    NatsError(format!(
+        "the queue `{}` on {} is used by {other}, and this is {}: use the same version, or another \
+         queue with --queue-name",
+        server.queue,
+        server.shown(),
+        description()
+    ))
+}
+
 /// The stream of jobs, if this version uses it. A batch takes over one of another version that is empty.
 async fn ours(
     context: &Context,
@@ -342,7 +393,7 @@ async fn ours(
     names: &Names,
     side: Side,
 ) -> Result<stream::Stream, NatsError> {
-    let description = format!("foresee {VERSION}");
+    let description = description();
     let config = stream::Config {
         name: names.jobs.clone(),
         subjects: vec![format!("{}.jobs.>", server.queue)],
@@ -362,13 +413,7 @@ async fn ours(
         return Ok(stream);
     }
     if side == Side::Worker || info.state.messages > 0 {
-        let other = if other.is_empty() { "something else" } else { &other };
-        return Err(NatsError(format!(
-            "the queue `{}` on {} is used by {other}, and this is {description}: use the same \
-             version, or another queue with --queue-name",
-            server.queue,
-            server.shown()
-        )));
+        return Err(used_by(server, &other));
     }
     retry(server.patience, "take over the queue", async || {
         context.update_stream(config.clone()).await

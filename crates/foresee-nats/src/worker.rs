@@ -1,5 +1,6 @@
 //! The side of the workers: takes jobs, does them, and stores their results.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,10 +17,13 @@ use crate::TRIES;
 use crate::calls::{Calls, Group, Request, answer_name, encode};
 use crate::fetched::Fetched;
 use crate::server::{NatsError, Server};
-use crate::store::{Side, Store};
+use crate::store::{Side, Store, is_gone};
 
 /// How long a worker waits for a job at a time, and so how soon it notices that it should stop.
 const WAIT: Duration = Duration::from_secs(1);
+
+/// How often a worker without work, or in trouble, looks whether the queue is still there, and that of its version.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// How long work that could not be stored waits for another try.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -84,13 +88,14 @@ pub fn work(worker: &Worker, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<W
         let heartbeat = heartbeat.max(Duration::from_millis(100));
         let mut calls = Vec::new();
         for served in &worker.served {
-            let of_group = Calls::open(&store, &worker.server, &served.group).await?;
-            calls.push((of_group, Arc::clone(&served.answer)));
+            calls.push(Calls::open(&store, &worker.server, &served.group).await?);
         }
-        let shift = Shift { worker, store, fetched, heartbeat, stop, tell };
+        let (calls, looked) = (calls.as_slice(), Cell::new(Instant::now()));
+        let shift = Shift { worker, store, calls, looked, fetched, heartbeat, stop, tell };
         let shift = &shift;
         let each = (0..worker.jobs.max(1)).flat_map(|_| {
-            let calls = calls.iter().map(|(calls, answer)| Work::Calls(calls, answer));
+            let calls = calls.iter().zip(&worker.served);
+            let calls = calls.map(|(calls, served)| Work::Calls(calls, &served.answer));
             std::iter::once(Work::Jobs).chain(calls).map(|work| shift.work(work))
         });
         let all = join_all(each).await;
@@ -108,6 +113,8 @@ pub fn work(worker: &Worker, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<W
 struct Shift<'w> {
     worker: &'w Worker,
     store: Store,
+    calls: &'w [Calls],
+    looked: Cell<Instant>,
     fetched: Fetched,
     heartbeat: Duration,
     stop: &'w AtomicBool,
@@ -144,7 +151,10 @@ impl Shift<'_> {
                             worked.failed += u64::from(!is_answered);
                         }
                         Ok(None) => {}
-                        Err(NatsError(why)) => (self.tell)(&why),
+                        Err(NatsError(why)) => {
+                            (self.tell)(&why);
+                            self.look().await?;
+                        }
                     }
                     busy = Instant::now();
                 }
@@ -153,6 +163,7 @@ impl Shift<'_> {
                     if self.worker.idle.is_some_and(|idle| busy.elapsed() >= idle) {
                         break;
                     }
+                    self.look().await?;
                 }
                 Err(NatsError(why)) => {
                     // The client connects again by itself.
@@ -164,6 +175,36 @@ impl Shift<'_> {
             }
         }
         Ok(worked)
+    }
+
+    /// Looks once in a while whether the queue is as it should be. Nothing would ever come from one that is gone: what is
+    /// missing is made again, and batches put into it what is not done. One of another version is left.
+    async fn look(&self) -> Result<(), NatsError> {
+        if self.looked.get().elapsed() < LOOK {
+            return Ok(());
+        }
+        self.looked.set(Instant::now());
+        let server = &self.worker.server;
+        self.store.ensure_ours(server).await?;
+        let mut has_gaps = self.store.has_gaps().await;
+        for calls in self.calls {
+            has_gaps |= is_gone(calls.consumer.get_info().await);
+        }
+        if !has_gaps {
+            return Ok(());
+        }
+        let made = async {
+            let store = Store::open(server, Side::Worker).await?;
+            for served in &self.worker.served {
+                Calls::open(&store, server, &served.group).await?;
+            }
+            Ok::<_, NatsError>(())
+        };
+        match made.await {
+            Ok(()) => (self.tell)("parts of the queue were gone, and were made again"),
+            Err(NatsError(why)) => (self.tell)(&why),
+        }
+        Ok(())
     }
 
     /// The next job, if one comes soon.

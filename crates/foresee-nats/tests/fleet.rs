@@ -43,7 +43,7 @@ pub(crate) fn run(
     run_and(plan, queue, &|_| ())
 }
 
-fn run_and(
+pub(crate) fn run_and(
     plan: &Plan,
     queue: &dyn Queue,
     before: &dyn Fn(usize),

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use foresee_batch::{Plan, perform};
+use foresee_batch::{InProcess, Plan, perform};
 use foresee_nats::{Auth, Caller, Fleet, NatsQueue, Publisher, Server, Tls, Worker, work};
 use foresee_observe::{Outlet as _, ProgramId};
 use foresee_report::{exit_status, json};
 
-use crate::fleet::run;
+use crate::fleet::{run, run_and};
 use crate::harness::{ECHO, Nats, WorkerProcess, names, plan, server};
 
 /// Does everything that is there, and ends.
@@ -17,7 +17,12 @@ pub(crate) fn worker(
     server: Server,
     folder: &std::path::Path,
 ) -> Result<foresee_nats::Worked, String> {
-    let worker = Worker {
+    let worker = of_this_process(server, folder);
+    work(&worker, &AtomicBool::new(false), &|_| ()).map_err(|error| error.to_string())
+}
+
+fn of_this_process(server: Server, folder: &std::path::Path) -> Worker {
+    Worker {
         server,
         jobs: 2,
         folder: folder.join("cache"),
@@ -25,8 +30,7 @@ pub(crate) fn worker(
         idle: Some(Duration::from_millis(1500)),
         perform: Arc::new(|job, blobs| perform(job, blobs, 1)),
         served: Vec::new(),
-    };
-    work(&worker, &AtomicBool::new(false), &|_| ()).map_err(|error| error.to_string())
+    }
 }
 
 /// Everyone who uses a queue: what each is called, and why it cannot, if it cannot.
@@ -94,6 +98,8 @@ fn credentials_are_checked() {
     for (who, error) in everyone(&with(Auth::User("me".into(), "secret".into())), folder.path()) {
         assert_eq!(error, None, "{who}");
     }
+    let url = nats.url().replace("//", "//me:secret@");
+    assert_eq!(worker(Server { url, ..with(Auth::None) }, folder.path()).err(), None);
     let missing = with(Auth::Credentials(folder.path().join("missing.creds")));
     let error = worker(missing, folder.path()).unwrap_err();
     assert!(error.starts_with("cannot read") && error.contains("missing.creds"), "{error}");
@@ -118,8 +124,11 @@ fn an_nkey_opens_the_door() {
     let seed = folder.path().join("seed");
     std::fs::write(&seed, SEED).unwrap();
     let nats = Nats::configured(&format!("authorization: {{ users: [ {{ nkey: {PUBLIC} }} ] }}\n"));
-    let right = Server { auth: Auth::Nkey(seed), ..impatient(nats.server()) };
-    assert!(worker(right, folder.path()).is_ok());
+    let with = |seed| Server { auth: Auth::Nkey(seed), ..impatient(nats.server()) };
+    assert!(worker(with(seed.clone()), folder.path()).is_ok());
+    std::fs::write(&seed, PUBLIC).unwrap();
+    let error = worker(with(seed), folder.path()).unwrap_err();
+    assert!(error.contains("has no seed of a user's nkey"), "{error}");
     assert!(worker(impatient(nats.server()), folder.path()).is_err());
 }
 
@@ -183,30 +192,78 @@ fn a_job_that_is_too_large_fails_alone() {
     assert_eq!(exit_status(&report), 1);
 }
 
+/// Makes a queue that of another version, perhaps with a job.
+fn describe(nats: &Nats, version: &str, has_job: bool) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = async_nats::connect(nats.url()).await.unwrap();
+        let context = async_nats::jetstream::new(client);
+        let stream = context.get_stream("foresee_jobs").await.unwrap();
+        let mut config = stream.cached_info().config.clone();
+        config.description = Some(version.to_owned());
+        context.update_stream(config).await.unwrap();
+        if has_job {
+            let job = context.publish("foresee.jobs.9_9_9", "a job of another version".into());
+            job.await.unwrap().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_worker_notices_that_another_version_has_taken_its_queue_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let nats = Nats::start(&[]);
+    let worker = Worker { idle: None, ..of_this_process(nats.server(), folder.path()) };
+    std::thread::scope(|scope| {
+        let working = scope.spawn(|| work(&worker, &AtomicBool::new(false), &|_| ()));
+        assert_eq!(run_by_others(&nats, folder.path()), 1);
+        describe(&nats, "foresee 9.9.9", false);
+        let error = working.join().unwrap().unwrap_err().to_string();
+        assert!(error.contains("is used by foresee 9.9.9, and this is foresee 0."), "{error}");
+    });
+}
+
+#[test]
+fn a_queue_that_someone_removes_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let nats = Nats::start(&[]);
+    let plan = plan(folder.path(), &names(60));
+    let expected = json::report(&run(&plan, &InProcess { cores: 1 }).unwrap().1);
+    let _worker = WorkerProcess::start(&nats.url());
+    let remove = |handed_over: usize| {
+        if handed_over == 5 {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let client = async_nats::connect(nats.url()).await.unwrap();
+                let context = async_nats::jetstream::new(client);
+                context.delete_stream("foresee_jobs").await.unwrap();
+            });
+        }
+    };
+    let server = Server { patience: Duration::from_secs(120), ..nats.server() };
+    let queue = NatsQueue { server, tell: &|_| () };
+    // The runtime of the batch must not be entered twice.
+    let remove = |handed_over| {
+        std::thread::scope(|scope| scope.spawn(|| remove(handed_over)).join().unwrap());
+    };
+    let (handed_over, report) = run_and(&plan, &queue, &remove).unwrap();
+    assert_eq!(handed_over, 60);
+    assert!(json::report(&report) == expected, "{}", json::report(&report));
+}
+
+/// Has a batch of one job done by whoever is there; the number of jobs.
+fn run_by_others(nats: &Nats, folder: &std::path::Path) -> usize {
+    let queue = NatsQueue { server: nats.server(), tell: &|_| () };
+    run(&plan(folder, &names(1)), &queue).unwrap().0
+}
+
 #[test]
 fn another_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let nats = Nats::start(&[]);
     assert!(worker(nats.server(), folder.path()).is_ok());
-    let described = |text: &str| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let client = async_nats::connect(nats.url()).await.unwrap();
-            let context = async_nats::jetstream::new(client);
-            let stream = context.get_stream("foresee_jobs").await.unwrap();
-            let mut config = stream.cached_info().config.clone();
-            config.description = Some(text.to_owned());
-            context.update_stream(config).await.unwrap();
-            let subject = "foresee.jobs.9_9_9";
-            context
-                .publish(subject, "a job of another version".into())
-                .await
-                .unwrap()
-                .await
-                .unwrap();
-        });
-    };
-    described("foresee 9.9.9");
+    describe(&nats, "foresee 9.9.9", true);
     for (who, error) in everyone(&impatient(nats.server()), folder.path()) {
         let error = error.unwrap();
         assert!(
@@ -270,7 +327,9 @@ fn a_secure_connection_needs_a_certificate_that_is_trusted() {
     };
     assert_eq!(worker(with("ca.pem"), folder.path()).err(), None);
     let error = worker(with("other.pem"), folder.path()).unwrap_err();
-    assert!(error.contains("certificate") || error.contains("secure"), "{error}");
+    assert!(error.contains("no secure connection") && error.contains("--nats-ca"), "{error}");
+    let error = worker(with("server.key"), folder.path()).unwrap_err();
+    assert!(error.ends_with("server.key has no certificate in PEM"), "{error}");
     let error = worker(with("missing.pem"), folder.path()).unwrap_err();
     assert!(error.starts_with("cannot read"), "{error}");
     // A server may want to know who comes, too.
@@ -295,5 +354,10 @@ fn a_secure_connection_needs_a_certificate_that_is_trusted() {
     };
     let own = Some((file("own.pem"), file("own.key")));
     assert_eq!(worker(with(own), folder.path()).err(), None);
-    assert!(worker(with(None), folder.path()).is_err());
+    let error = worker(with(None), folder.path()).unwrap_err();
+    assert!(error.contains("no secure connection") && error.contains("--nats-cert"), "{error}");
+    let plain = Nats::start(&[]);
+    let with = Server { tls: with(None).tls, ..impatient(plain.server()) };
+    let error = worker(with, folder.path()).unwrap_err();
+    assert!(error.contains("the server does not use TLS"), "{error}");
 }
