@@ -54,6 +54,8 @@ final class Sender implements Runnable {
     /** Changes whenever the observer has taken something. */
     private volatile long progress;
     private volatile boolean isDone;
+    /** Whether the first attempt to reach the observer has ended: it knows of the program, or cannot be had. */
+    private boolean isKnown;
     private volatile String failure = "there was no time to connect to it";
 
     /** How much of each file has been sent on the present connection: the names, then the threads from one on. */
@@ -87,9 +89,26 @@ final class Sender implements Runnable {
         }
     }
 
-    void start() {
+    /**
+     * Begins to send. The program begins when the observer has welcomed it, or cannot be reached: one that is halted at once was
+     * there nevertheless. An observer that does not answer is not waited for any longer than at the end.
+     */
+    synchronized void start() {
         thread.setDaemon(true);
         thread.start();
+        long since = System.nanoTime();
+        while (!isKnown && System.nanoTime() - since < PATIENCE_NANOS) {
+            try {
+                wait(PAUSE_MILLIS);
+            } catch (InterruptedException e) {
+                // There is nothing else that the main thread could do yet.
+            }
+        }
+    }
+
+    private synchronized void known() {
+        isKnown = true;
+        notifyAll();
     }
 
     /** Waits until everything has been sent, as long as the observer takes something. Says so if it has not. */
@@ -133,12 +152,15 @@ final class Sender implements Runnable {
         ThreadLog.ignore();
         while (!isDone) {
             boolean wasEnding = isEnding;
+            // What takes time is done before an observer waits for the greeting.
+            byte[] hello = hello();
             try (SocketChannel channel = SocketChannel.open(address(settings.observer))) {
-                isDone = talk(channel);
+                isDone = talk(channel, hello);
             } catch (Throwable e) {
                 // The program must not notice, whatever it is.
                 failure = e.getMessage() == null ? e.toString() : e.getMessage();
             }
+            known();
             if (!isDone && wasEnding) {
                 // The last attempt began when everything was there.
                 return;
@@ -172,13 +194,14 @@ final class Sender implements Runnable {
     }
 
     /** Sends everything from the beginning; whether the observer has it all. */
-    private boolean talk(SocketChannel channel) throws IOException {
+    private boolean talk(SocketChannel channel, byte[] hello) throws IOException {
         output = Channels.newOutputStream(channel);
         InputStream input = Channels.newInputStream(channel);
-        output.write(hello());
+        output.write(hello);
         if (reply(input) != WELCOME) {
             throw new IOException("it did not welcome the program");
         }
+        known();
         sent = new ArrayList<>(List.of(0L));
         frames = 0;
         boolean wasNews = true;
