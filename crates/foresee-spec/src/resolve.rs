@@ -173,7 +173,9 @@ impl<'a> Resolver<'a> {
         if state && shown {
             near.splice(0..0, nearest(name, self.lets.iter().copied()));
         }
-        let help = if near.is_empty() {
+        let help = if let Some(write) = constant(name).filter(|_| state) {
+            Some(format!("write `{write}`"))
+        } else if near.is_empty() {
             let some: Vec<&str> = known.iter().take(SHOWN).map(|(_, name)| name).collect();
             (!some.is_empty() && known.len() <= SHOWN)
                 .then(|| format!("the trace has the {what}s {}", quote(&some)))
@@ -201,6 +203,16 @@ impl<'a> Resolver<'a> {
 /// The proper suffixes by which a name may be abbreviated.
 pub(crate) fn endings(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices(['.', ':', '/']).map(|(i, _)| &name[i + 1..]).filter(|e| !e.is_empty())
+}
+
+/// How a constant of other languages is written here.
+fn constant(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "True" | "TRUE" => "true",
+        "False" | "FALSE" => "false",
+        "NULL" | "null" | "nullptr" | "None" | "nil" => "0",
+        _ => return None,
+    })
 }
 
 /// Known names that may have been meant, closest first: misspelt as a whole, or in their last part.

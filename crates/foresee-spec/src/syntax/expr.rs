@@ -1,7 +1,7 @@
 //! Expressions over program variables, and comparisons of them.
 
 use super::formula::Operand;
-use super::lexer::Kind;
+use super::lexer::{Kind, Token};
 use super::parser::{Built, Facts, Parse, Parser};
 use crate::ast::{ArithOp, Atom, CompareOp, Expr, ExprKind, Formula, FormulaKind, Literal, Span};
 use crate::diagnostic::Diagnostic;
@@ -26,7 +26,8 @@ impl Parser<'_> {
             };
             self.report(Diagnostic::error("single-equals", message, at, label));
         }
-        self.bump();
+        let sign = self.bump();
+        self.foreign_comparison(sign);
         let left = self.as_expr(left, at)?;
         let right = self.expr(0)?;
         let right = self.as_expr(right, at)?;
@@ -42,6 +43,21 @@ impl Parser<'_> {
         let facts = [left.facts, right.facts];
         let kind = FormulaKind::Atom(Atom::Compare(op, left.node, right.node));
         Ok(Operand::Formula(self.built(Formula { kind, span }, span, &facts)?))
+    }
+
+    /// Reports `===` and `<>`, of which the first sign has been consumed, and skips the rest.
+    fn foreign_comparison(&mut self, sign: Token) {
+        let second = self.token();
+        let write = match (sign.kind, second.kind) {
+            _ if second.span.start != sign.span.end => return,
+            (Kind::EqualEqual, Kind::Equal) => "==",
+            (Kind::NotEqual, Kind::Equal) | (Kind::Less, Kind::Greater) => "!=",
+            _ => return,
+        };
+        let at = Span { start: sign.span.start, end: second.span.end };
+        let message = format!("`{}` is not an operator", self.slice(at));
+        self.report(Diagnostic::error("foreign-operator", message, at, format!("write `{write}`")));
+        self.bump();
     }
 
     pub(super) fn compare_op(&self) -> Option<CompareOp> {

@@ -60,6 +60,24 @@ const FOREIGN_PREFIXES: &[(&str, UnaryOp, &str)] = &[
     ("previously", UnaryOp::Prev, "prev"),
 ];
 
+/// What events are called elsewhere, in our own traces among others.
+const FOREIGN_EVENTS: &[(&str, &str)] = &[
+    ("acq", "acquire"),
+    ("assign", "write"),
+    ("call", "enter"),
+    ("invoke", "enter"),
+    ("load", "read"),
+    ("lock", "acquire"),
+    ("r", "read"),
+    ("rel", "release"),
+    ("return", "exit"),
+    ("set", "write"),
+    ("spawn", "fork"),
+    ("store", "write"),
+    ("unlock", "release"),
+    ("w", "write"),
+];
+
 /// Infix operators of other notations, which may name variables. After an operand no variable can follow.
 const FOREIGN_INFIXES: &[(&str, BinaryOp, &str)] = &[
     ("U", BinaryOp::Until, "until"),
@@ -244,9 +262,9 @@ impl Parser<'_> {
             Kind::Prefix(op) => Some(op),
             _ => PREFIXES.iter().find(|(word, _)| *word == self.word()).map(|(_, op)| *op),
         };
-        if self.word() == "not" {
+        if self.word() == "not" || token.kind == Kind::Tilde {
             let label = "write `!`";
-            let message = "`not` is not an operator of formulas";
+            let message = format!("{} is not an operator of formulas", self.found());
             self.report(Diagnostic::error("foreign-operator", message, token.span, label));
             op = Some(UnaryOp::Not);
         }
@@ -441,15 +459,20 @@ impl Parser<'_> {
         }
         let known = EVENTS.iter().map(|(w, _)| *w).chain(PREFIXES.iter().map(|(w, _)| *w));
         let near = nearest(word, known);
+        let meant = FOREIGN_EVENTS.iter().find(|(foreign, _)| *foreign == word);
         let message = format!("`{word}` is neither an operator nor a kind of event");
-        let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+        let label = match (meant, near) {
+            (Some((_, write)), _) => format!("write `{write}`"),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => "unknown".to_owned(),
+        };
         let events: Vec<&str> = EVENTS.iter().map(|(word, _)| *word).collect();
-        let help = match near {
-            None => Some(format!("the kinds of events are {}", events.join(", "))),
-            Some(_) => None,
+        let help = match (meant, near) {
+            (None, None) => Some(format!("the kinds of events are {}", events.join(", "))),
+            _ => None,
         };
         self.report(Diagnostic::error("unknown-operator", message, at, label).maybe_help(help));
-        if let Some(op) = self.near_prefix() {
+        if let Some(op) = self.near_prefix().filter(|_| meant.is_none()) {
             self.bump();
             return self.prefixed(op, at);
         }

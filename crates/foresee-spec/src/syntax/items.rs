@@ -8,6 +8,7 @@ use foresee_support::nearest::nearest;
 use super::atomics::ATOMIC;
 use super::formula::{INFIXES, is_reserved, nothing};
 use super::lexer::Kind;
+use super::names::EVENTS;
 use super::parser::{Built, Failed, ITEMS, LetInfo, Parse, Parser};
 use super::{Item, ItemKind};
 use crate::ast::{Body, Formula, Ident, Init, Let, ObjectParam, Property, Span, Spec};
@@ -110,6 +111,7 @@ impl Parser<'_> {
         let words = ITEMS.iter().chain(INFIXES.iter().map(|(word, _)| word)).copied();
         let near = nearest(self.word(), words);
         let help = match token.kind {
+            _ if self.habit().is_some() => self.habit(),
             Kind::Semicolon => Some("items do not end with `;`".to_owned()),
             Kind::RoundClose | Kind::SquareClose | Kind::CurlyClose => {
                 Some("this bracket closes nothing".to_owned())
@@ -119,10 +121,36 @@ impl Parser<'_> {
             }
             Kind::Dot => Some("`.` belongs to regular expressions (`violation`)".to_owned()),
             _ if near.is_some() => near.map(|near| format!("did you mean `{near}`?")),
+            Kind::Word if first => Some("a rule is written `property NAME: FORMULA`".to_owned()),
             _ if first => None,
             _ => Some(format!("items begin with {}", item_words())),
         };
         self.expected_help(&what, help.as_deref())
+    }
+
+    /// What to write for a habit from other languages, which shows in the next token or the one before it.
+    fn habit(&self) -> Option<String> {
+        let before = self.previous_word();
+        if EVENTS.iter().any(|(word, _)| *word == before) && self.kind() == Kind::Word {
+            return Some(format!("write `{before}({})`", self.word()));
+        }
+        let help = match (before, self.word(), self.kind()) {
+            ("never", ..) => "write `!`: a formula must hold at every step",
+            ("if", ..) | (_, "then" | "else", _) => "write `F -> G` for \"if F, then G\"",
+            ("forall" | "exists" | "all" | "each", ..) => {
+                "a parameter stands for every value or object: `property NAME(f): event(close, f) -> once event(open, f)`"
+            }
+            ("AG" | "AF" | "AX" | "EG" | "EF" | "EX", ..) => {
+                "a formula is about every run, so there are no quantifiers of paths: write `always`, `eventually` or `next`"
+            }
+            (_, "in", _) => "write `x == 1 || x == 2`",
+            (_, _, Kind::Question) => "write `(F -> G) && (!F -> H)`",
+            (_, _, Kind::At) => "`@thread` belongs to event atoms: `write(x)@T1`",
+            (_, _, Kind::Comma) => "join formulas with `&&`",
+            (_, _, Kind::Minus) if self.ahead(1).kind == Kind::Minus => "comments begin with `#`",
+            _ => return None,
+        };
+        Some(help.to_owned())
     }
 
     fn inits(&mut self, inits: &mut Vec<Init>) -> Parse<()> {
@@ -214,6 +242,10 @@ impl Parser<'_> {
             self.objects.truncate(MAX_PARAMS - params.len());
         }
         if keyword != "automaton" && self.kind() != Kind::End && !self.at_item() {
+            if self.kind() == Kind::Minus {
+                let help = "names consist of letters, digits and `_`";
+                return self.expected_help("`:` and the body of the property", Some(help));
+            }
             self.expect(Kind::Colon, "`:` and the body of the property")?;
         }
         if self.kind() == Kind::End || self.at_item() {

@@ -152,6 +152,12 @@ impl<'a> Parser<'a> {
         self.word_ahead(0)
     }
 
+    /// The word before the next token, or an empty text if that was not a word.
+    pub(super) fn previous_word(&self) -> &'a str {
+        let last = self.at.checked_sub(1).map(|i| self.tokens[i]);
+        last.filter(|token| token.kind == Kind::Word).map_or("", |token| self.slice(token.span))
+    }
+
     /// Whether the token `n` ahead directly follows its predecessor.
     pub(super) fn touches(&self, n: usize) -> bool {
         self.ahead(n).span.start == self.ahead(n - 1).span.end
