@@ -440,8 +440,9 @@ pub mod block {
         value >> 1
     }
 
-    /// How many bytes belong to a block of some size, at least: glibc's allocator, which all blocks come from, lets them end eight
-    /// bytes before a multiple of sixteen from their beginning. `realloc` copies what is behind the size that was asked for, too.
+    /// How many bytes belong to a block of some size, at least. Hooks call glibc's allocator, even if the program has another one,
+    /// and its blocks end eight bytes before a multiple of sixteen from their beginning; behind the blocks that OpenMP's tasks have is
+    /// memory of the library's own. `realloc` copies what is behind the size that was asked for, too.
     pub const fn room(size: u64) -> u64 {
         let whole = size.saturating_add(23) & !15;
         if whole < 32 { 24 } else { whole - 8 }
