@@ -101,7 +101,7 @@ const LEFT: [u64; 128] = {
         let size = how.size();
         let mask = ((1u32 << size) - 1) << from;
         let first = 1u32 << from;
-        let starts = (first | mask + first) & 0xff;
+        let starts = (first | (mask + first)) & 0xff;
         let changes = if how.is_write() { NARROW | WRITTEN_NARROW | CHANGED } else { NARROW };
         let flags = changes | if how.is_plain() { 0 } else { SPECIAL };
         // One that goes beyond the word adds what no word has: the life after the last.
