@@ -204,6 +204,27 @@ fn observers_share_runs_and_one_that_dies_is_replaced() {
 }
 
 #[test]
+fn a_long_run_arrives_whole() {
+    const EVENTS: usize = 400_000;
+    let nats = Nats::start();
+    let (spec, trace) = (nats.path("p.spec"), nats.path("long.std"));
+    std::fs::write(&spec, "init x = 0\nproperty p: x >= 0\n").unwrap();
+    // Values and places that do not repeat, so that there are many pieces.
+    let text: String = (0..EVENTS).map(|i| format!("T1|w(x)={}|f.c:{i}\n", i * 7919)).collect();
+    std::fs::write(&trace, text).unwrap();
+    // Everything is there when the observer comes, and it reads as fast as it can.
+    let (run, _) = send(&nats.url, &trace, &[]).unwrap();
+    let (_, out, err) =
+        said(&observer(&nats.url, &spec).args(["--programs", "1"]).output().unwrap());
+    let verdict = nats.verdict("long.std", &run).unwrap_or_else(|| panic!("{out}{err}"));
+    let expected = offline(&trace, &spec);
+    assert_eq!(expected["trace"]["events"], EVENTS);
+    for field in ["trace", "analyses", "summary"] {
+        assert_eq!(verdict["report"][field], expected[field]);
+    }
+}
+
+#[test]
 fn a_queue_that_is_full_holds_senders_back_or_drops_are_counted() {
     let nats = Nats::start();
     let (spec, trace) = (nats.path("p.spec"), nats.path("long.std"));

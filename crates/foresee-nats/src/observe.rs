@@ -136,10 +136,10 @@ impl Fleet {
                     std::thread::sleep(TICK);
                     continue;
                 }
-                match self.background.wait(next(&self.consumer, 1)) {
-                    Ok(mut messages) => {
+                match self.background.wait(next(&self.consumer)) {
+                    Ok(message) => {
                         heard = Instant::now();
-                        let Some(message) = messages.pop() else {
+                        let Some(message) = message else {
                             if looked.elapsed() >= LOOK {
                                 self.look(tell)?;
                                 looked = Instant::now();
@@ -166,13 +166,13 @@ impl Fleet {
     /// Looks whether the queue is as it should be. No run would ever come from one that is gone, so what is missing is made
     /// again; one that others observe with other questions by now is left.
     fn look(&self, tell: &(dyn Fn(&str) + Sync)) -> Result<(), NatsError> {
-        let asked = self.background.wait(self.consumer.get_info());
-        if let Ok(info) = &asked {
-            let is_ours = info.config.description.as_deref() == Some(&self.questions);
-            return if is_ours { Ok(()) } else { Err(other_questions(&self.server)) };
-        }
-        if !is_gone(asked) {
-            return Ok(());
+        match self.background.wait(self.consumer.get_info()) {
+            Ok(info) => {
+                let is_ours = info.config.description.as_deref() == Some(&self.questions);
+                return if is_ours { Ok(()) } else { Err(other_questions(&self.server)) };
+            }
+            Err(error) if is_gone(&error) => {}
+            Err(_) => return Ok(()),
         }
         let made = self.background.wait(async {
             let runs = Runs::open(&self.server).await?;
@@ -430,34 +430,48 @@ fn place(piece: &Message) -> Option<u64> {
     number(piece, OFFSET).or(number(piece, END))
 }
 
-/// Reads the messages of a run from a stream.
+/// Reads messages from a stream, in its order and each once.
 struct Reader<'r> {
     stream: &'r stream::Stream,
     subject: String,
     consumer: Option<PullConsumer>,
+    /// How many the consumer has delivered.
+    delivered: u64,
     /// The place in the stream of the last one.
     last: u64,
 }
 
 impl<'r> Reader<'r> {
     fn new(stream: &'r stream::Stream, subject: String) -> Reader<'r> {
-        Reader { stream, subject, consumer: None, last: 0 }
+        Reader { stream, subject, consumer: None, delivered: 0, last: 0 }
     }
 
     /// The next messages: those that are there, or that come soon.
     async fn next(&mut self, only_there: bool) -> Result<Vec<Message>, NatsError> {
         let consumer = match self.consumer.take() {
             Some(consumer) => consumer,
-            None => self.open().await?,
+            None => {
+                self.delivered = 0;
+                self.open().await?
+            }
         };
-        let some = match only_there {
-            true => there(&consumer, PIECES).await?,
-            false => next(&consumer, PIECES).await?,
-        };
-        self.consumer = Some(consumer);
-        if let Some(info) = some.last().and_then(|last| last.info().ok()) {
-            self.last = info.stream_sequence;
+        let mut some = there(&consumer, PIECES).await?;
+        if some.is_empty() && !only_there {
+            some.extend(next(&consumer).await?);
         }
+        let mut is_gapless = true;
+        some.retain(|one| {
+            // What the server delivers too late goes to nobody, and it never delivers it again.
+            let info = one.info().ok().filter(|_| is_gapless);
+            let info = info.filter(|info| info.consumer_sequence == self.delivered + 1);
+            is_gapless = info.is_some();
+            if let Some(info) = info {
+                (self.delivered, self.last) = (info.consumer_sequence, info.stream_sequence);
+            }
+            is_gapless
+        });
+        // Another consumer begins after the last one that was read.
+        self.consumer = is_gapless.then_some(consumer);
         Ok(some)
     }
 
@@ -484,22 +498,16 @@ enum Passed {
     Later(String),
 }
 
-/// Some messages, if there are any soon.
-async fn next(consumer: &PullConsumer, most: usize) -> Result<Vec<Message>, NatsError> {
+/// A message, if there is one soon.
+async fn next(consumer: &PullConsumer) -> Result<Option<Message>, NatsError> {
     let failed = |error: &dyn std::fmt::Display| NatsError(format!("cannot take a run: {error}"));
-    let wanted = consumer.batch().max_messages(most).expires(WAIT).messages();
+    let wanted = consumer.batch().max_messages(1).expires(WAIT).messages();
     let mut messages = wanted.await.map_err(|error| failed(&error))?;
-    let mut all = Vec::new();
-    // A server that is restarted forgets who waits. What is there is taken at once.
-    let mut patience = 2 * WAIT;
-    while let Ok(Some(message)) = tokio::time::timeout(patience, messages.next()).await {
-        all.push(message.map_err(|error| failed(&error))?);
-        patience = Duration::from_millis(5);
-        if all.len() == most {
-            break;
-        }
+    // A server that is restarted forgets who waits.
+    match tokio::time::timeout(2 * WAIT, messages.next()).await {
+        Ok(Some(message)) => message.map(Some).map_err(|error| failed(&error)),
+        Ok(None) | Err(_) => Ok(None),
     }
-    Ok(all)
 }
 
 /// The messages that are there.
@@ -577,18 +585,10 @@ pub fn findings(server: &Server) -> Result<Vec<(String, Vec<u8>)>, NatsError> {
     let background = Background::start()?;
     background.wait(async {
         let runs = Runs::open(server).await?;
-        let wanted = pull::Config {
-            ack_policy: AckPolicy::None,
-            filter_subject: format!("{}.findings.>", server.queue),
-            inactive_threshold: Duration::from_secs(60),
-            ..pull::Config::default()
-        };
-        let made = runs.verdicts.create_consumer(wanted).await;
-        let consumer: PullConsumer =
-            made.map_err(|error| NatsError(format!("cannot read the findings: {error}")))?;
+        let mut said = Reader::new(&runs.verdicts, format!("{}.findings.>", server.queue));
         let mut all = Vec::new();
         loop {
-            let some = next(&consumer, PIECES).await?;
+            let some = said.next(false).await?;
             if some.is_empty() {
                 return Ok(all);
             }

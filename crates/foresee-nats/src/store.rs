@@ -41,6 +41,7 @@ pub(crate) struct Store {
     keep: Duration,
     results: kv::Store,
     pub(crate) patience: Duration,
+    server: Server,
     names: Names,
 }
 
@@ -129,7 +130,8 @@ impl Store {
             context.get_key_value(&names.results).await
         });
         let results = results.await?;
-        Ok(Store { client, context, consumer, blobs, keep, results, patience, names })
+        let server = server.clone();
+        Ok(Store { client, context, consumer, blobs, keep, results, patience, server, names })
     }
 
     /// How large a message may be, without headers.
@@ -163,18 +165,43 @@ impl Store {
     }
 
     /// Whether someone has removed a part of it, such as who started the server with an empty store.
-    pub(crate) async fn has_gaps(&self) -> bool {
+    async fn has_gaps(&self) -> bool {
         let streams = [
             self.names.jobs.clone(),
             format!("OBJ_{}", self.names.blobs),
             format!("KV_{}", self.names.results),
         ];
         for name in streams {
-            if is_gone(self.context.get_stream(name).await) {
-                return true;
+            if let Err(error) = self.context.get_stream(name).await {
+                return is_gone(&error);
             }
         }
-        is_gone(self.consumer.get_info().await)
+        self.consumer.get_info().await.is_err_and(|error| is_gone(&error))
+    }
+
+    /// Makes again what someone has removed; whether there was anything.
+    pub(crate) async fn mend(&self) -> Result<bool, NatsError> {
+        let has_gaps = self.has_gaps().await;
+        if has_gaps {
+            Store::open(&self.server, Side::Worker).await?;
+        }
+        Ok(has_gaps)
+    }
+
+    /// Tries something with the results until it succeeds or there is no patience left.
+    async fn with_results<T, E: std::fmt::Display>(
+        &self,
+        what: &str,
+        mut attempt: impl AsyncFnMut() -> Result<T, E>,
+    ) -> Result<T, NatsError> {
+        retry(self.patience, what, async || {
+            let done = attempt().await;
+            if done.is_err() {
+                let _ = self.mend().await;
+            }
+            done
+        })
+        .await
     }
 
     /// The keys of jobs whose results have been stored, from now on.
@@ -266,7 +293,7 @@ impl Store {
 
     /// A value of at most this size, if it is there and whole.
     pub(crate) async fn value(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, NatsError> {
-        let value = retry(self.patience, "ask for a result", async || self.results.get(name).await);
+        let value = self.with_results("ask for a result", async || self.results.get(name).await);
         let Some(value) = value.await? else { return Ok(None) };
         Ok(match value.split_first() {
             Some((&INLINE, bytes)) => Some(bytes.to_vec()),
@@ -282,7 +309,7 @@ impl Store {
 
     /// Whether there is a value of this name.
     pub(crate) async fn has_value(&self, name: &str) -> Result<bool, NatsError> {
-        let value = retry(self.patience, "ask for a result", async || self.results.get(name).await);
+        let value = self.with_results("ask for a result", async || self.results.get(name).await);
         Ok(value.await?.is_some())
     }
 
@@ -309,7 +336,7 @@ impl Store {
                 vec![OBJECT]
             }
         };
-        retry(self.patience, "store a result", async || {
+        self.with_results("store a result", async || {
             self.results.put(name, value.clone().into()).await
         })
         .await
@@ -335,8 +362,8 @@ impl Store {
 }
 
 /// Whether a server says that there is no such stream or consumer. Any other error may pass.
-pub(crate) fn is_gone<T, E: std::fmt::Display>(asked: Result<T, E>) -> bool {
-    asked.is_err_and(|error| error.to_string().contains("not found"))
+pub(crate) fn is_gone(error: &dyn std::fmt::Display) -> bool {
+    error.to_string().contains("not found")
 }
 
 /// Whether a worker asks a consumer for work, or has some from it.

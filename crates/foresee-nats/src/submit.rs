@@ -102,7 +102,7 @@ impl NatsQueue<'_> {
                         continue;
                     }
                     if store.waiting().await.map_err(failed)? == 0 {
-                        open.publish_again(&store).await?;
+                        open.publish_again(uploads, jobs).await?;
                     }
                     alone.look(has_workers(&store.consumer).await, self.tell);
                 }
@@ -206,18 +206,27 @@ impl Open {
 
     /// Puts jobs into the queue again that are neither there nor done, since someone has removed them: a result may have been
     /// stored between the two looks, so it takes two to be sure.
-    async fn publish_again(&mut self, store: &Store) -> Result<(), QueueError> {
-        let mut lost = HashSet::new();
+    async fn publish_again(
+        &mut self,
+        uploads: &Uploads<'_>,
+        jobs: &[&Job],
+    ) -> Result<(), QueueError> {
+        let (store, mut lost) = (uploads.store, HashSet::new());
         self.rounds += 1;
-        for (&key, (_, text)) in &self.jobs {
+        // What they name may have been removed, too.
+        uploads.stored.borrow_mut().clear();
+        for (&key, (number, text)) in &self.jobs {
             if store.has_result(key).await.map_err(failed)? {
                 continue;
             }
             match self.lost.contains(&key) {
-                true => store
-                    .publish(&message(key, self.batch, self.rounds), text)
-                    .await
-                    .map_err(failed)?,
+                true => {
+                    if let Err(Upload::Server(why)) = uploads.put(jobs[*number]).await {
+                        return Err(failed(why));
+                    }
+                    let id = message(key, self.batch, self.rounds);
+                    store.publish(&id, text).await.map_err(failed)?;
+                }
                 false => drop(lost.insert(key)),
             }
         }

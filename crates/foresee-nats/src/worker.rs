@@ -186,22 +186,19 @@ impl Shift<'_> {
         self.looked.set(Instant::now());
         let server = &self.worker.server;
         self.store.ensure_ours(server).await?;
-        let mut has_gaps = self.store.has_gaps().await;
-        for calls in self.calls {
-            has_gaps |= is_gone(calls.consumer.get_info().await);
-        }
-        if !has_gaps {
-            return Ok(());
-        }
         let made = async {
-            let store = Store::open(server, Side::Worker).await?;
-            for served in &self.worker.served {
-                Calls::open(&store, server, &served.group).await?;
+            let mut is_made = self.store.mend().await?;
+            for (calls, served) in self.calls.iter().zip(&self.worker.served) {
+                if calls.consumer.get_info().await.is_err_and(|error| is_gone(&error)) {
+                    Calls::open(&self.store, server, &served.group).await?;
+                    is_made = true;
+                }
             }
-            Ok::<_, NatsError>(())
+            Ok::<_, NatsError>(is_made)
         };
         match made.await {
-            Ok(()) => (self.tell)("parts of the queue were gone, and were made again"),
+            Ok(false) => {}
+            Ok(true) => (self.tell)("parts of the queue were gone, and were made again"),
             Err(NatsError(why)) => (self.tell)(&why),
         }
         Ok(())
