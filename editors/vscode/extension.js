@@ -6,10 +6,10 @@ let client;
 
 exports.activate = () => {
   const settings = workspace.getConfiguration("foresee");
-  const trace = settings.get("trace");
+  const named = ["trace", "program"].filter((name) => settings.get(name));
   const server = {
     command: settings.get("path"),
-    args: trace ? ["lsp", "--trace", trace] : ["lsp"],
+    args: ["lsp", ...named.flatMap((name) => [`--${name}`, settings.get(name)])],
   };
   const selector = { documentSelector: [{ language: "foresee" }] };
   client = new LanguageClient("foresee", "foresee", server, selector);

@@ -128,6 +128,9 @@ pub(crate) enum Command {
         /// Trace whose variables, locks, threads, methods and events may be named.
         #[arg(long, value_name = "TRACE")]
         trace: Option<PathBuf>,
+        /// Program, with debugging information, whose variables and functions are completed.
+        #[arg(long, value_name = "PROGRAM")]
+        program: Option<PathBuf>,
     },
     /// Copy a Java program so that it records itself, without a flag: `java -jar OUT/run.jar`.
     ///

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => commands::trace::run(&args),
         Command::Spec(args) => commands::spec::run(&args),
         Command::Run(args) => commands::run::run(&args),
-        Command::Lsp { trace } => commands::lsp::run(trace.as_deref()),
+        Command::Lsp { trace, program } => commands::lsp::run(trace.as_deref(), program.as_deref()),
         Command::InstrumentJvm(args) => commands::instrument_jvm::run(&args),
         Command::SelfTest(args) => commands::self_test::run(&args),
         Command::Replay(args) => commands::replay::run(&args),

@@ -72,6 +72,9 @@ pub(crate) fn load(source: &Source) -> anyhow::Result<Specification> {
     let spec = Specification::new(&source.name, &source.text)
         .map_err(|bad| BadSpec::new(source, &bad.diagnostics))?;
     spec.warnings.iter().for_each(|group| warn(&source.name, &source.text, group));
+    if spec.spec.properties.is_empty() && spec.spec.atomics.is_empty() && !cfg!(test) {
+        output::note(&format!("{} has no properties, so it asks for nothing", source.name));
+    }
     Ok(spec)
 }
 

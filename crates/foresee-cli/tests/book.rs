@@ -121,6 +121,11 @@ impl Place {
                 )
                 .unwrap();
             }
+            "docs/cookbook.md" => {
+                let page = fs::read_to_string(root().join(page)).unwrap();
+                let spec = page.split("```spec shutdown.spec\n").nth(1).unwrap();
+                self.write("shutdown.spec", spec.split("```").next().unwrap());
+            }
             "docs/batch.md" => {
                 fs::remove_file(self.path("specs")).unwrap();
                 let landing = root().join("examples/landing");

@@ -32,6 +32,48 @@ fn receive(from: &mut impl BufRead) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
+/// Before there is any trace, the program itself says what it has.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+fn names_of_a_program_are_completed() {
+    let bench = crate::harness::Bench::new();
+    let program = "struct point { int x, y; };\nstruct { struct point at; } tower;\n\
+        static int open_doors;\nint close_door(void) { return --open_doors; }\n\
+        int main(void) { return close_door() + tower.at.x; }\n";
+    bench.write("doors.c", program);
+    bench.built("cc -o doors doors.c");
+    let mut child = bench.foresee();
+    child.args(["lsp", "--program", "doors"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let mut to = child.stdin.take().unwrap();
+    let mut from = BufReader::new(child.stdout.take().unwrap());
+    let start = json!({"capabilities": {}});
+    send(&mut to, &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": start}));
+    receive(&mut from);
+    let document = json!({"uri": "file:///a.spec", "languageId": "foresee", "version": 1,
+                          "text": "property a: o"});
+    let opened = json!({"textDocument": document});
+    send(&mut to, &json!({"jsonrpc": "2.0", "method": "initialized", "params": {}}));
+    send(&mut to, &json!({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": opened}));
+    receive(&mut from);
+    let place = json!({"textDocument": {"uri": "file:///a.spec"}, "position": {"line": 0, "character": 12}});
+    send(
+        &mut to,
+        &json!({"jsonrpc": "2.0", "id": 2, "method": "textDocument/completion", "params": place}),
+    );
+    let proposed = receive(&mut from)["result"].clone();
+    let labels: Vec<&str> =
+        proposed.as_array().unwrap().iter().filter_map(|item| item["label"].as_str()).collect();
+    for name in ["open_doors", "tower", "tower.at.x", "close_door", "main"] {
+        assert!(labels.contains(&name), "{name}: {labels:?}");
+    }
+    drop(to);
+    child.wait().unwrap();
+    // What is no program is refused.
+    let output = bench.foresee().args(["lsp", "--program", "doors.c"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
 #[test]
 fn an_editor_is_told_of_a_name_that_the_trace_does_not_have() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/landing/landing.std");

@@ -7,6 +7,7 @@ mod batch;
 mod book;
 mod capture;
 mod checks;
+mod cookbook;
 mod correct_programs;
 mod drawings;
 mod endings;

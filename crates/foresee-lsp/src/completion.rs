@@ -1,10 +1,11 @@
 //! What the server proposes while one types.
 
 use foresee_spec::parse;
-use foresee_trace::{Id, Interner, Names};
+use foresee_trace::{Id, Interner};
 use lsp_types::{CompletionItem, CompletionItemKind, Position};
 
 use crate::document::Document;
+use crate::server::Known;
 
 /// The words of the language: what each inserts, and what it means.
 pub(crate) const WORDS: &[(&str, &str, &str)] = &[
@@ -61,12 +62,8 @@ pub(crate) const WORDS: &[(&str, &str, &str)] = &[
 /// More names than this of one kind are not proposed; an editor narrows the list down as one types.
 const MOST: usize = 2_000;
 
-/// The words of the language, names that the file defines, and the names of the trace that the beginning of the word fits.
-pub(crate) fn complete(
-    document: &Document,
-    at: Position,
-    names: Option<&Names>,
-) -> Vec<CompletionItem> {
+/// The words of the language, names that the file defines, and the names of the trace and the program that the beginning of the word fits.
+pub(crate) fn complete(document: &Document, at: Position, known: &Known) -> Vec<CompletionItem> {
     let byte = document.byte(at);
     let begun = document.word(byte).map_or("", |(word, span)| {
         word.get(..byte.saturating_sub(span.start as usize)).unwrap_or(word)
@@ -77,30 +74,19 @@ pub(crate) fn complete(
     for defined in &parsed.spec.lets {
         items.push(item(&defined.name.name, CompletionItemKind::CONSTANT, "defined in this file"));
     }
-    if let Some(names) = names {
-        propose(
-            &names.vars,
-            begun,
-            CompletionItemKind::VARIABLE,
-            "variable of the trace",
-            &mut items,
-        );
-        propose(&names.locks, begun, CompletionItemKind::VARIABLE, "lock of the trace", &mut items);
-        propose(
-            &names.threads,
-            begun,
-            CompletionItemKind::VARIABLE,
-            "thread of the trace",
-            &mut items,
-        );
-        propose(
-            &names.syms,
-            begun,
-            CompletionItemKind::EVENT,
-            "method or event of the trace",
-            &mut items,
-        );
+    let both = [(&known.trace, "trace"), (&known.program, "program")];
+    for (names, of) in both.into_iter().filter_map(|(names, of)| Some((names.as_ref()?, of))) {
+        use CompletionItemKind as Kind;
+        propose(&names.vars, begun, Kind::VARIABLE, &format!("variable of the {of}"), &mut items);
+        propose(&names.locks, begun, Kind::VARIABLE, &format!("lock of the {of}"), &mut items);
+        propose(&names.threads, begun, Kind::VARIABLE, &format!("thread of the {of}"), &mut items);
+        let what =
+            if of == "trace" { "method or event of the trace" } else { "function of the program" };
+        propose(&names.syms, begun, Kind::EVENT, what, &mut items);
     }
+    // A name of the trace may be one of the program, too.
+    let mut seen = std::collections::HashSet::new();
+    items.retain(|item| seen.insert(item.label.clone()));
     items.retain(|item| contains(&item.label, begun));
     items
 }

@@ -12,7 +12,7 @@ mod server;
 mod transport;
 
 pub use document::Document;
-pub use server::{ServeError, serve, serve_on};
+pub use server::{Known, ServeError, serve, serve_on};
 
 /// The server's side of a connection in memory, and the editor's; for tests and for editors that are in the same process.
 pub use lsp_server::Connection;

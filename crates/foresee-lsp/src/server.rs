@@ -54,11 +54,19 @@ impl From<ProtocolError> for ServeError {
     }
 }
 
-/// Serves an editor on standard input and output until it says that it is done. Names of a trace improve diagnostics,
-/// completion and hovers.
-pub fn serve(names: Option<Names>) -> Result<(), ServeError> {
+/// The names that the server knows, besides those of the files.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Those of a trace, for diagnostics, completion and hovers: what is not among them cannot match.
+    pub trace: Option<Names>,
+    /// Those of a program, for completion: variables, and functions as methods.
+    pub program: Option<Names>,
+}
+
+/// Serves an editor on standard input and output until it says that it is done.
+pub fn serve(known: Known) -> Result<(), ServeError> {
     let (connection, ends) = transport::start(io::stdin(), io::stdout())?;
-    let result = serve_on(&connection, names);
+    let result = serve_on(&connection, known);
     // The threads end when their channels do.
     drop(connection);
     match result {
@@ -69,7 +77,7 @@ pub fn serve(names: Option<Names>) -> Result<(), ServeError> {
 }
 
 /// The same on any connection.
-pub fn serve_on(connection: &Connection, names: Option<Names>) -> Result<(), ServeError> {
+pub fn serve_on(connection: &Connection, known: Known) -> Result<(), ServeError> {
     let (id, _) = connection.initialize_start()?;
     let offered = InitializeResult {
         capabilities: ServerCapabilities {
@@ -86,7 +94,7 @@ pub fn serve_on(connection: &Connection, names: Option<Names>) -> Result<(), Ser
     };
     let offered = serde_json::to_value(offered).unwrap_or_default();
     connection.initialize_finish(id, offered)?;
-    let mut server = Server { connection, names, documents: HashMap::new() };
+    let mut server = Server { connection, known, documents: HashMap::new() };
     for message in &connection.receiver {
         match message {
             Message::Request(request) => {
@@ -104,22 +112,22 @@ pub fn serve_on(connection: &Connection, names: Option<Names>) -> Result<(), Ser
 
 struct Server<'a> {
     connection: &'a Connection,
-    names: Option<Names>,
+    known: Known,
     documents: HashMap<String, Document>,
 }
 
 impl Server<'_> {
     fn request(&mut self, request: Request) -> Result<(), ServeError> {
-        let names = self.names.as_ref();
+        let known = &self.known;
         let id = request.id.clone();
         let response = match request.method.as_str() {
             HoverRequest::METHOD => answer(request, |params: HoverParams| {
                 let (document, at) = self.place(&params.text_document_position_params)?;
-                hover(document, at, names)
+                hover(document, at, known.trace.as_ref())
             }),
             Completion::METHOD => answer(request, |params: CompletionParams| {
                 let (document, at) = self.place(&params.text_document_position)?;
-                Some(CompletionResponse::Array(complete(document, at, names)))
+                Some(CompletionResponse::Array(complete(document, at, known)))
             }),
             Formatting::METHOD => answer(request, |params: DocumentFormattingParams| {
                 let document = self.documents.get(params.text_document.uri.as_str())?;
@@ -164,7 +172,7 @@ impl Server<'_> {
 
     fn changed(&mut self, uri: &Uri, text: String) -> Result<(), ServeError> {
         let document = Document::new(text);
-        let diagnostics = document.diagnostics(uri.as_str(), self.names.as_ref());
+        let diagnostics = document.diagnostics(uri.as_str(), self.known.trace.as_ref());
         self.documents.insert(uri.as_str().to_owned(), document);
         let text = |(uri, document): (&String, &Document)| uri.len() + document.text().len();
         if self.documents.iter().map(text).sum::<usize>() > MOST_TEXT {
@@ -227,7 +235,11 @@ mod tests {
                 names.vars.intern(name).unwrap();
             }
             names.syms.intern("close").unwrap();
-            let server = std::thread::spawn(move || serve_on(&theirs, Some(names)));
+            let mut program = Names::default();
+            program.vars.intern("landed_at").unwrap();
+            program.syms.intern("land").unwrap();
+            let known = Known { trace: Some(names), program: Some(program) };
+            let server = std::thread::spawn(move || serve_on(&theirs, known));
             let mut editor = Editor { connection, server, next: 0 };
             let offered = editor.ask("initialize", json!({"capabilities": {}}));
             assert_eq!(offered["serverInfo"]["name"], "foresee");
@@ -321,6 +333,11 @@ mod tests {
         let labels: Vec<&str> =
             found.as_array().unwrap().iter().filter_map(|item| item["label"].as_str()).collect();
         assert_eq!(labels, ["ctl.radio"]);
+        editor.open("property   a :  land\n");
+        let found = editor.ask("textDocument/completion", Editor::at(0, 20));
+        let labels: Vec<&str> =
+            found.as_array().unwrap().iter().filter_map(|item| item["label"].as_str()).collect();
+        assert_eq!(labels, ["landing", "landed_at", "land"]);
         let everything = editor.ask("textDocument/completion", Editor::at(0, 15));
         assert!(everything.as_array().unwrap().len() > 20);
         let options =

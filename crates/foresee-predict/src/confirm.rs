@@ -17,6 +17,7 @@ use foresee_trace::{
 };
 
 use crate::analysis::AnalysisError;
+use crate::calm::calm;
 use crate::explain::differences;
 use crate::info::{LATTICE, PATTERN};
 use crate::kept::Kept;
@@ -116,6 +117,9 @@ impl<'a, 't> Confirmer<'a, 't> {
             let swaps = Fact::Count(*swaps);
             details.push(Detail::new("swapped pairs of relevant events", swaps));
         }
+        if let Some((calmer, same)) = self.calmer(&order, |order| judge(order).ok()) {
+            (order, violation) = (calmer, same);
+        }
         details.extend(describe_state(&violation, &self.trace.names));
         let last = order[order.len() - 1];
         let message = self.another_order(last);
@@ -127,6 +131,13 @@ impl<'a, 't> Confirmer<'a, 't> {
     /// Turns the match of a pattern into a finding, if the judge accepts a run that has it.
     pub fn confirm_match(&self, found: &Match) -> Result<Finding, Unconfirmed> {
         let mut order = linearise(self.trace, &found.tuple)?;
+        let is_as_good = |order: &[u64]| {
+            self.judge.check_causality(order).ok()?;
+            self.first_violation(found.property, &found.binding, order, &[]).ok()
+        };
+        if let Some((calmer, _)) = self.calmer(&order, is_as_good) {
+            order = calmer;
+        }
         self.judge.check_causality(&order)?;
         // The run may have the pattern earlier than by the events of the match.
         let (last, mut violation) =
@@ -147,6 +158,20 @@ impl<'a, 't> Confirmer<'a, 't> {
         Ok(self.finding(PATTERN, found.property, message, witness, details, &violation))
     }
 
+    /// The same run with fewer context switches, if there is one that is as good.
+    fn calmer<T>(
+        &self,
+        order: &[u64],
+        judge: impl Fn(&[u64]) -> Option<T>,
+    ) -> Option<(Vec<u64>, T)> {
+        let calmer = calm(self.trace, order, |_| false);
+        if calmer == order {
+            return None;
+        }
+        let judged = judge(&calmer)?;
+        Some((calmer, judged))
+    }
+
     /// What is said of a violation in a run with the same causality.
     fn another_order(&self, last: u64) -> String {
         format!(
@@ -160,9 +185,18 @@ impl<'a, 't> Confirmer<'a, 't> {
     pub fn confirm_reordered(&self, found: &Reordered) -> Result<Finding, Unconfirmed> {
         let mut order: Vec<u64> = (0..found.observed).chain(found.order.iter().copied()).collect();
         let mut changed = self.judge.check(&order, found.reads)?;
-        let (at, violation) =
+        let (at, mut violation) =
             self.first_violation(found.property, &found.binding, &order, &changed)?;
         order.truncate(at + 1);
+        let same = |order: &[u64]| {
+            let changed = self.judge.check(order, found.reads).ok()?;
+            let (at, violation) =
+                self.first_violation(found.property, &found.binding, order, &changed).ok()?;
+            (at + 1 == order.len()).then_some((changed, violation))
+        };
+        if let Some((calmer, (reads, same))) = self.calmer(&order, same) {
+            (order, changed, violation) = (calmer, reads, same);
+        }
         changed.retain(|read| order.contains(&read.read));
         let mut details = describe_binding(&found.binding, &self.trace.names);
         details.extend(describe_state(&violation, &self.trace.names));

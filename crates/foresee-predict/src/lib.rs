@@ -6,6 +6,7 @@
 mod analysis;
 mod beyond;
 mod bindings;
+mod calm;
 mod candidates;
 mod causality;
 pub mod checks;

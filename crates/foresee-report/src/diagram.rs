@@ -10,8 +10,9 @@ use foresee_trace::{
     Witness, calls, location,
 };
 use serde::{Deserialize, Serialize};
+use unicode_width::UnicodeWidthStr;
 
-use crate::text::short::is_of_libraries;
+use crate::text::short::{is_of_libraries, middle_cut};
 
 /// A section of a trace: a row for each event, a column for each thread that has one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -179,6 +180,23 @@ impl Diagram {
         let events = (length + witness.next.len()) as u64;
         let later = later(trace, witness, &rows);
         Diagram { threads, rows, arrows: Vec::new(), events, later }
+    }
+}
+
+/// How wide names and steps may be in a picture.
+const LONGEST: usize = 60;
+
+impl Diagram {
+    /// The same with names, steps and places that are too long for a picture cut in their middle.
+    pub(crate) fn cut(&self) -> Diagram {
+        let mut cut = self.clone();
+        let all = cut.rows.iter_mut().flat_map(|row| [&mut row.text, &mut row.loc]);
+        for text in all.chain(&mut cut.threads) {
+            if text.width() > LONGEST {
+                *text = middle_cut(text, LONGEST);
+            }
+        }
+        cut
     }
 }
 

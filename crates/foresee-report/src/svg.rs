@@ -29,15 +29,16 @@ impl Diagram {
     /// The diagram as an SVG document: time runs downwards, a line for each thread, an arrow from
     /// each cause to its effect in another thread.
     pub fn to_svg(&self) -> String {
-        let columns = Columns::of(self);
-        let height = TOP + self.rows.len() * ROW + 16;
+        let cut = self.cut();
+        let columns = Columns::of(&cut);
+        let height = TOP + cut.rows.len() * ROW + 16;
         let view = View { left: 0.0, top: 0.0, width: columns.width as f64, height: height as f64 };
         let mut canvas = Canvas::new(view, 12);
         canvas.style(STYLE);
         canvas.arrow_heads(&["head"], 0);
         canvas.ground();
         // Writing to a string cannot fail.
-        let _ = self.draw(&columns, &mut canvas);
+        let _ = cut.draw(&columns, &mut canvas);
         canvas.finish()
     }
 

@@ -193,6 +193,9 @@ fn write_report(report: &Report, options: &Options, out: &mut String) -> fmt::Re
     if let Some(why) = &report.remarks.partial {
         writeln!(out, "note: the trace does not hold everything: {}", Visible(why))?;
     }
+    if report.analysed.is_empty() {
+        writeln!(out, "note: nothing was looked for")?;
+    }
     groups::write(report, options, out)?;
     let covered = Covered::by(report);
     for one in report.analysed.iter().filter(|one| !covered.has(one)) {

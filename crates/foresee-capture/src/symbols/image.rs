@@ -222,6 +222,11 @@ impl Image {
         wanted.map(|(start, end, _)| (*start, end - start)).collect()
     }
 
+    /// The names of all functions.
+    pub(super) fn function_names(&self) -> impl Iterator<Item = String> {
+        self.functions.iter().map(|(_, _, linked)| demangle(linked).to_string())
+    }
+
     /// Where the function begins and ends that an instruction belongs to.
     pub(super) fn function_around(&self, address: u64) -> Option<(u64, u64)> {
         let after = self.functions.partition_point(|f| f.0 <= address);

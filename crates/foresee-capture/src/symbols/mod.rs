@@ -15,6 +15,7 @@ mod globals;
 mod heap;
 mod image;
 mod locals;
+mod names;
 mod objects;
 mod scalar;
 mod types;
@@ -29,6 +30,7 @@ use image::Image;
 pub use find::{NameError, Unmatched, Variable};
 pub use globals::Coverage;
 pub use heap::{Access, Content, Relation};
+pub use names::Defined;
 pub use objects::{Leaf, Part, Tags};
 pub use scalar::{Kind, Scalar};
 

@@ -14,6 +14,7 @@ use super::atomicity::also;
 use super::tries::Found;
 use super::{Check, Context, Description};
 use crate::analysis::AnalysisError;
+use crate::calm::calm;
 use crate::explain::differences;
 
 /// The findings, in the order in which they were found. If the judge rejects one, that is an
@@ -25,6 +26,7 @@ pub(crate) fn confirm(
     mut found: Vec<Found>,
 ) -> Result<Vec<Finding>, AnalysisError> {
     found.sort_by_key(|one| one.reached.observed);
+    found.iter_mut().for_each(|one| calmed(context, one));
     let mut replay = IncrementalReplay::new(judge, context.options.reads);
     let mut findings: Vec<Finding> = Vec::new();
     let mut first_alike: HashMap<[u32; 4], usize> = HashMap::new();
@@ -143,6 +145,18 @@ fn described(context: &Context<'_>, check: &dyn Check, one: &Found) -> Descripti
         }
     }
     description
+}
+
+/// Joins turns of threads in what is going to be judged.
+fn calmed(context: &Context<'_>, one: &mut Found) {
+    let order: Vec<u64> = one.reached.order.iter().map(|&event| event.into()).collect();
+    let is_wanted = |event: u64| {
+        let mut wanted = one.by.executed.iter();
+        wanted.any(|wanted| u64::from(wanted.event) == event)
+    };
+    let calmer = calm(context.trace, &order, is_wanted);
+    // They were of this type before.
+    one.reached.order = calmer.into_iter().map(|event| event as u32).collect();
 }
 
 /// The run that shows what was found.

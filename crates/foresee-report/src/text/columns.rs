@@ -10,8 +10,9 @@ use crate::diagram::{Arrow, Diagram, Row};
 /// A diagram as lines of text, with arrows on lines of their own.
 pub fn diagram(diagram: &Diagram, style: Style) -> String {
     let mut out = String::new();
+    let diagram = diagram.cut();
     // Writing to a string cannot fail.
-    let _ = Columns::of(diagram).draw(diagram, style, &mut out);
+    let _ = Columns::of(&diagram).draw(&diagram, style, &mut out);
     out
 }
 

@@ -5,10 +5,12 @@
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 
+use unicode_width::UnicodeWidthStr;
+
 use foresee_support::count::count;
 use foresee_trace::{
-    Confirmation, Confirmed, Detail, Fact, Finding, FindingKind, Fork, Location, Role, Site, Space,
-    Subject, Target, TargetKind, Verdict, Visible, Witness,
+    Confirmation, Confirmed, Detail, Fact, Finding, FindingKind, Fork, Location, Role, Site,
+    SiteThread, Space, Subject, Target, TargetKind, Verdict, Visible, Witness,
 };
 
 use super::short::{self, Shorter};
@@ -21,6 +23,9 @@ const OTHER_SITES: usize = 5;
 
 /// How many frames of a call stack are shown without `-v`.
 const FRAMES: usize = 8;
+
+/// Places of a call stack are aligned behind functions of up to this width.
+const ALIGNED: usize = 32;
 
 /// Facts about the search, not about the program.
 const FIGURES: &[&str] = &[
@@ -131,6 +136,35 @@ pub(crate) fn write(report: &Report, i: usize, options: &Options, out: &mut Stri
     told.next_steps(report, out)
 }
 
+/// Where threads come from, with those that come from there.
+#[derive(Default)]
+struct Threads<'f>(Vec<(String, Vec<&'f str>, Option<&'f Fork>)>);
+
+impl<'f> Threads<'f> {
+    fn add(&mut self, thread: &'f SiteThread) {
+        let origin = origin(thread);
+        match self.0.iter_mut().find(|(known, ..)| *known == origin) {
+            Some((_, names, _)) if names.contains(&thread.name.as_str()) => {}
+            Some((_, names, _)) => names.push(&thread.name),
+            None => self.0.push((origin, vec![&thread.name], thread.forked.as_ref())),
+        }
+    }
+}
+
+/// Where a thread comes from. Where a library starts threads for the program, the program's call of it counts.
+fn origin(thread: &SiteThread) -> String {
+    let Some(fork) = &thread.forked else { return thread.origin() };
+    match &fork.location {
+        Some(place) if short::is_of_libraries(place) => {
+            match fork.calls.iter().find(|call| !short::is_of_libraries(call)) {
+                Some(call) => format!("forked by {} at {call}", fork.by),
+                None => format!("forked by {}", fork.by),
+            }
+        }
+        _ => thread.origin(),
+    }
+}
+
 /// A finding, and how to tell of it.
 struct Told<'a> {
     finding: &'a Finding,
@@ -160,7 +194,7 @@ impl Told<'_> {
             self.site("violated by", i, out)?;
             told.insert(i);
         }
-        let mut threads: Vec<(String, Vec<&str>, Option<&Fork>)> = Vec::new();
+        let mut threads = Threads::default();
         for detail in &finding.details {
             let label = detail.label.as_str();
             let is_figure = FIGURES.contains(&label) || is_single(detail);
@@ -179,17 +213,8 @@ impl Told<'_> {
                 }
                 Fact::LocksAt(i) if told.contains(i) => {}
                 Fact::ThreadOf(i) => {
-                    let Some(thread) = finding.sites.get(*i).and_then(|site| site.thread.as_ref())
-                    else {
-                        continue;
-                    };
-                    let origin = thread.origin();
-                    match threads.iter_mut().find(|(known, ..)| *known == origin) {
-                        Some((_, names, _)) => names.push(&thread.name),
-                        None => {
-                            threads.push((origin, vec![&thread.name], thread.forked.as_ref()));
-                        }
-                    }
+                    let thread = finding.sites.get(*i).and_then(|site| site.thread.as_ref());
+                    thread.into_iter().for_each(|thread| threads.add(thread));
                 }
                 Fact::State { since: Some(event), .. } => {
                     let is_it = |site: &&Site| site.event == Some(*event);
@@ -209,7 +234,12 @@ impl Told<'_> {
                 _ => self.line(label, &detail.text(&finding.sites), out)?,
             }
         }
-        for (origin, names, fork) in threads {
+        if threads.0.is_empty() {
+            // Of a thread that was there from the start there is nothing to say.
+            let all = finding.sites.iter().filter_map(|site| site.thread.as_ref());
+            all.filter(|thread| thread.forked.is_some()).for_each(|thread| threads.add(thread));
+        }
+        for (origin, names, fork) in threads.0 {
             let word = if names.len() == 1 { "thread" } else { "threads" };
             self.line(&format!("{word} {}", names.join(", ")), &origin, out)?;
             let has_calls = |fork: &&Fork| !fork.calls.is_empty();
@@ -233,15 +263,27 @@ impl Told<'_> {
     fn site(&self, label: &str, index: usize, out: &mut String) -> fmt::Result {
         let Some(site) = self.finding.sites.get(index) else { return Ok(()) };
         let held = match site.locks.as_deref() {
-            None => String::new(),
-            Some([]) if site.role == Role::Violation => String::new(),
-            Some([]) => "; holds no lock".to_owned(),
+            None => None,
+            Some([]) if site.role == Role::Violation => None,
+            Some([]) => Some("holds no lock".to_owned()),
             Some(locks) => {
                 let all: Vec<String> = locks.iter().map(ToString::to_string).collect();
-                format!("; holds {}", all.join("; "))
+                Some(format!("holds {}", all.join("; ")))
             }
         };
-        self.line(label, &format!("{site}{held}"), out)?;
+        match held {
+            None => self.line(label, &site.to_string(), out)?,
+            Some(held) => {
+                let start = out.len();
+                self.line(label, &format!("{site}; {held}"), out)?;
+                // What does not fit beside the step stands below it.
+                if !self.options.is_wide && out[start..].trim_end().width() > self.options.width {
+                    out.truncate(start);
+                    self.line(label, &site.to_string(), out)?;
+                    writeln!(out, "    {}", Visible(&self.shorter.apply(&held)))?;
+                }
+            }
+        }
         let frames: Vec<&Location> = site.frames.iter().flat_map(Location::frames).collect();
         if frames.len() > 1 {
             self.frames(&frames, out)?;
@@ -264,17 +306,25 @@ impl Told<'_> {
     fn frames(&self, frames: &[&Location], out: &mut String) -> fmt::Result {
         let is_cut = self.options.level != Level::Verbose && frames.len() > FRAMES + 1;
         let shown = if is_cut { FRAMES } else { frames.len() };
+        let function = |frame: &Location| {
+            let function = frame.function.as_deref().unwrap_or("?");
+            Visible(&match self.options.is_wide {
+                true => function.to_owned(),
+                false => short::cut(&short::templates(function), self.options.width / 2),
+            })
+            .to_string()
+        };
+        // Places stand below each other, unless a name is so long that they would be far away.
+        let widths = frames[..shown].iter().map(|frame| function(frame).width());
+        let widest = widths.filter(|&width| width <= ALIGNED).max().unwrap_or(0);
         let mut number = 0;
         while number < shown {
             let frame = frames[number];
-            let function = frame.function.as_deref().unwrap_or("?");
-            let function = match self.options.is_wide {
-                true => function.to_owned(),
-                false => short::cut(&short::templates(function), self.options.width / 2),
-            };
+            let function = function(frame);
+            let gap = " ".repeat(widest.saturating_sub(function.width()) + 2);
             let line = frame.line.map_or(String::new(), |line| format!(":{line}"));
             let file = short::file(frame, &self.options.folder);
-            writeln!(out, "    #{number} {}  {}{line}", Visible(&function), Visible(file))?;
+            writeln!(out, "    #{number} {function}{gap}{}{line}", Visible(file))?;
             number += 1;
             let is_folded = |frame: &&&Location| short::is_library(frame) && !self.options.is_wide;
             let run = frames[number..].iter().take_while(is_folded).count();

@@ -104,6 +104,21 @@ pub(crate) fn name(text: &str) -> String {
     middle_cut(&templates(&short), LONGEST_NAME)
 }
 
+/// A name of a Java program without its package, which is two or more words in lower case: `java.util.List.add` is `List.add`.
+pub(crate) fn without_package(name: &str) -> &str {
+    let is_package = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_lowercase())
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let mut rest = name;
+    let mut parts = 0;
+    while let Some((_, after)) = rest.split_once('.').filter(|(part, _)| is_package(part)) {
+        (rest, parts) = (after, parts + 1);
+    }
+    let is_class = rest.starts_with(|c: char| c.is_ascii_uppercase());
+    if parts >= 2 && is_class { rest } else { name }
+}
+
 /// Whether a frame is of a library that the program uses, not of the program.
 pub(crate) fn is_library(frame: &Location) -> bool {
     const FOLDERS: &[&str] = &["/usr/", "/lib/", "/opt/", "/rustc/"];
@@ -132,7 +147,18 @@ pub(crate) fn place(location: &Location) -> String {
     let frame = frame(location);
     let file = frame.file.as_deref().unwrap_or("?");
     let file = file.rsplit('/').next().unwrap_or(file);
-    one_frame(file, frame)
+    match &frame.function {
+        Some(function) if is_of_jvm(file) => {
+            let function = Some(without_package(function).to_owned());
+            one_frame(file, &Location { function, ..frame.clone() })
+        }
+        _ => one_frame(file, frame),
+    }
+}
+
+/// Whether a source file is one of a language of the JVM.
+pub(crate) fn is_of_jvm(file: &str) -> bool {
+    [".java", ".kt", ".scala"].iter().any(|end| file.ends_with(end))
 }
 
 /// A place in a line of its own, with the folders that are not those of the current one.
@@ -192,7 +218,8 @@ impl Shorter {
             self.name(&thread.name);
             if let Some(fork) = &thread.forked {
                 self.name(&fork.by);
-                fork.location.iter().for_each(|place| self.place(place, folder));
+                let places = fork.location.iter().chain(&fork.calls);
+                places.for_each(|place| self.place(place, folder));
             }
         }
         for lock in site.locks.iter().flatten() {
@@ -253,6 +280,20 @@ mod tests {
         assert_eq!(name("heap(t.cc:9(main))#1.balance"), "heap(t.cc:9(main))#1.balance");
         let long = "x".repeat(10_000);
         assert_eq!(name(&long).width(), LONGEST_NAME);
+    }
+
+    #[test]
+    fn packages_are_left_out() {
+        let cases = [
+            ("java.util.List.add", "List.add"),
+            ("org.h2.util.Cache#2.size", "Cache#2.size"),
+            ("bank.Account.balance", "bank.Account.balance"),
+            ("a.b.c.d", "a.b.c.d"),
+            ("List.add", "List.add"),
+        ];
+        for (full, short) in cases {
+            assert_eq!(without_package(full), short);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A schedule as a table with a column for each thread: what the verdict needs, the rest folded, no
 //! wider than the terminal.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write as _};
 
 use unicode_width::UnicodeWidthStr;
@@ -47,13 +47,13 @@ impl Ranks {
             self.variables.iter().any(|variable| variable == name || is_end(variable))
         };
         let is_read =
-            row.op.reads() && row.target.as_ref().is_some_and(|target| is_meant(&target.name));
-        self.events.get(&row.index).copied().or_else(|| is_read.then_some(READ))
+            || row.op.reads() && row.target.as_ref().is_some_and(|target| is_meant(&target.name));
+        self.events.get(&row.index).copied().or_else(|| is_read().then_some(READ))
     }
 }
 
 /// The rank of a read.
-const READ: Rank = 3;
+const READ: Rank = 4;
 
 /// A schedule as it is shown.
 pub(crate) struct Table {
@@ -91,7 +91,11 @@ impl Shown {
             _ => row.loc.clone(),
         };
         if let Some(target) = row.target.as_ref().filter(|_| !is_wide) {
-            let short = Name(&short::name(&target.name)).to_string();
+            let name = match is_of_jvm(row) {
+                true => short::without_package(&target.name),
+                false => &target.name,
+            };
+            let short = Name(&short::name(name)).to_string();
             text = text.replacen(&Name(&target.name).to_string(), &short, 1);
         }
         // The end of a block names it as an argument.
@@ -115,6 +119,11 @@ impl Shown {
 impl Table {
     /// The steps of a diagram that matter, and those between them as far as there is room.
     pub(crate) fn of(diagram: &Diagram, ranks: &Ranks, is_wide: bool) -> Table {
+        let plain = match is_wide {
+            true => None,
+            false => without_technical(diagram, ranks),
+        };
+        let diagram = plain.as_ref().unwrap_or(diagram);
         let kept = kept(diagram, ranks, is_wide);
         let first = kept.iter().position(|&is| is).unwrap_or(0);
         let hidden = diagram.events.saturating_sub(diagram.rows.len() as u64);
@@ -265,8 +274,8 @@ impl Table {
             marks.push(match first_later.filter(|&later| later < row.index) {
                 _ if row.is_next => format!("{repeated} ← next"),
                 _ if row.is_later => " ← not yet".to_owned(),
-                Some(event) => format!("{repeated} « {event}"),
-                None => repeated,
+                Some(event) if !row.is_initial => format!("{repeated} « {event}"),
+                _ => repeated,
             });
             // An initial value precedes everything, wherever it stands.
             if !row.is_initial {
@@ -318,6 +327,40 @@ impl Table {
     }
 }
 
+/// Whether a step is one of a Java program, or of the JVM itself.
+fn is_of_jvm(row: &Row) -> bool {
+    let file = row.location.as_ref().and_then(|place| place.file.as_deref());
+    file.is_none_or(short::is_of_jvm)
+}
+
+/// Whether a step is not of the program, but stands for what the JVM guarantees: that a class is initialised before it is used, and an
+/// object published before others see it. Unlike variables of programs, these have no value.
+fn is_technical(row: &Row) -> bool {
+    matches!(row.op, Op::VolatileRead | Op::VolatileWrite)
+        && (row.text.ends_with(":shared)") || row.text.ends_with(":initialised)"))
+        && is_of_jvm(row)
+}
+
+/// The diagram without technical steps, and without initial values that are far from where they were recorded, unless the verdict is about them; nothing if there are none.
+fn without_technical(diagram: &Diagram, ranks: &Ranks) -> Option<Diagram> {
+    let mut first_later = u64::MAX;
+    let mut is_left_out = |row: &Row| {
+        let is_displaced = row.op == Op::Init && row.index > first_later;
+        if row.op != Op::Init {
+            first_later = first_later.min(row.index);
+        }
+        (is_displaced || is_technical(row)) && !row.is_next && ranks.of(row).is_none()
+    };
+    let mut left_out: Vec<bool> = diagram.rows.iter().rev().map(&mut is_left_out).collect();
+    if !left_out.contains(&true) {
+        return None;
+    }
+    let mut plain = diagram.clone();
+    plain.rows.retain(|_| !left_out.pop().unwrap_or(false));
+    plain.events -= (diagram.rows.len() - plain.rows.len()) as u64;
+    Some(plain)
+}
+
 /// Which rows are shown.
 fn kept(diagram: &Diagram, ranks: &Ranks, is_wide: bool) -> Vec<bool> {
     let rows = &diagram.rows;
@@ -333,6 +376,10 @@ fn kept(diagram: &Diagram, ranks: &Ranks, is_wide: bool) -> Vec<bool> {
     };
     let mut wanted: Vec<(Rank, usize)> =
         rows.iter().enumerate().filter_map(|at| Some((rank(at)?, at.0))).collect();
+    // What other threads read explains nothing.
+    let involved: HashSet<usize> =
+        wanted.iter().filter(|(rank, _)| *rank < READ).map(|&(_, i)| rows[i].column).collect();
+    wanted.retain(|&(rank, i)| rank < READ || involved.contains(&rows[i].column));
     // Of what matters equally, what comes last explains most.
     wanted.sort_by_key(|&(rank, i)| (rank, std::cmp::Reverse(i)));
     let needed = wanted.iter().filter(|(rank, _)| *rank == 0).count();
