@@ -585,7 +585,8 @@ tags! {
     Bytes = 0xc5;
     /// Where the thread is that is about to wait (bytes: return addresses in eight bytes each, the innermost first).
     Stack = 0xc6;
-    /// The thread is in a function that it was not in before (return address: that of the function; value: see [`Call`]).
+    /// The thread is in a function that it was not in before (return address: that of the function; address: what lies below on
+    /// the thread's stack was not in use when it began; value: see [`Call`]).
     Call = 0xc7;
     /// The same where a place in the innermost function with hooks around that is far away (address: that place; value: how many
     /// calls returned before).

@@ -307,6 +307,9 @@ pub(super) struct Stacks {
     /// The latest stack that was found, and the latest addresses between two stacks.
     latest: usize,
     gap: Range<u64>,
+    /// For each thread, times of calls and below which address nothing was in use then. An earlier call that says no more
+    /// than a later one is left out, so the addresses fall.
+    calls: HashMap<u32, Vec<(u32, u64)>>,
 }
 
 /// The stack of a thread.
@@ -332,6 +335,27 @@ impl Stacks {
         self.gap = 0..0;
         let at = self.stacks.partition_point(|stack| stack.end <= low);
         self.stacks.insert(at, Stack { low, end, thread, is_known: false });
+        self.calls.remove(&thread);
+    }
+
+    /// A thread is in a function that it was not in before. When that began, nothing below this address was in use.
+    pub(super) fn called(&mut self, thread: u32, below: u64, now: u32) {
+        let calls = self.calls.entry(thread).or_default();
+        while calls.last().is_some_and(|last| last.1 <= below) {
+            calls.pop();
+        }
+        calls.push((now, below));
+    }
+
+    /// Whether memory on a thread's own stack was not in use at some time since it was `known`. What it held then is gone, and
+    /// what is there now is not what another thread has written to a variable.
+    pub(super) fn is_left_over(&mut self, thread: u32, address: u64, known: u32) -> bool {
+        if self.of(address) != Some(thread) {
+            return false;
+        }
+        let calls = self.calls.get(&thread).map_or(&[][..], Vec::as_slice);
+        let since = calls.partition_point(|call| call.0 < known);
+        calls.get(since).is_some_and(|call| address < call.1)
     }
 
     /// The stack that an address lies in. Mostly it is that of an address before, or none, as before.

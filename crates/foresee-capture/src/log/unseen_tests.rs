@@ -13,7 +13,8 @@ use foresee_trace::{
     Batch, EXTERNAL, Event, EventSource, Mode, Op, ThreadId, Trace, Validated, Value,
 };
 
-use super::{Log, Plain};
+use super::unseen::Stacks;
+use super::{HashMap, Log, Plain};
 use crate::private::Owners;
 
 /// Small random numbers.
@@ -498,4 +499,53 @@ fn whatever_is_predicted_across_unseen_writes_is_possible() {
     assert!(differing > 1000, "{differing} orders are another than observed");
     assert!(unseen > 1000, "{unseen} unseen writes were noticed");
     assert!(caught > 50, "{caught} programs show what happens without");
+}
+
+/// A thread calls functions and returns, and accesses words of their frames. A call is told with the next access, as the runtime
+/// does; that of a function which is over by then never is.
+#[test]
+fn what_is_left_over_on_a_stack_is_known_from_calls() {
+    const TOP: u64 = 1 << 20;
+    let mut random = Random(91);
+    let (mut left_over, mut kept) = (0, 0);
+    for _ in 0..2_000 {
+        let mut stacks = Stacks::default();
+        stacks.add(1, TOP - (1 << 16), 1 << 16);
+        let mut clock = 0;
+        // Where frames end and begin, and whether they have been told.
+        let mut frames: Vec<(u64, u64, bool)> = vec![(TOP - 64, TOP, true)];
+        // When each word was last accessed, and whether it has been out of use since.
+        let mut words: HashMap<u64, (u32, bool)> = HashMap::default();
+        for _ in 0..200 {
+            let bottom = frames.last().map_or(TOP, |frame| frame.0);
+            match random.below(4) {
+                0 if bottom > TOP - 4096 => {
+                    frames.push((bottom - 8 - 8 * random.below(6) as u64, bottom, false));
+                }
+                1 if frames.len() > 1 => {
+                    frames.pop();
+                    let bottom = frames.last().map_or(TOP, |frame| frame.0);
+                    words.iter_mut().for_each(|(&at, word)| word.1 |= at < bottom);
+                }
+                _ => {
+                    for frame in frames.iter_mut().filter(|frame| !frame.2) {
+                        stacks.called(1, frame.1, clock);
+                        frame.2 = true;
+                    }
+                    // Of any frame: functions pass on where their variables are.
+                    let of = frames[random.below(frames.len())];
+                    let at = of.0 + 8 * random.below(((of.1 - of.0) / 8) as usize) as u64;
+                    if let Some(&(known, is_left_over)) = words.get(&at) {
+                        assert_eq!(stacks.is_left_over(1, at, known), is_left_over);
+                        assert!(!stacks.is_left_over(2, at, known), "it is another's stack");
+                        left_over += u32::from(is_left_over);
+                        kept += u32::from(!is_left_over);
+                    }
+                    clock += 1;
+                    words.insert(at, (clock, false));
+                }
+            }
+        }
+    }
+    assert!(left_over > 1_000 && kept > 1_000, "{left_over} {kept}");
 }

@@ -255,8 +255,9 @@ pub(super) enum Change {
     /// Calls have returned.
     Returned(u32),
     /// After that many returned, there is a call: the return addresses of the function, and of a hook in the function around it
-    /// (zero if there is none), which is not the one that calls if that has no hooks.
-    Called { returned: u32, at: usize, from: usize },
+    /// (zero if there is none), which is not the one that calls if that has no hooks; and an address on the stack below which
+    /// nothing was in use when it began.
+    Called { returned: u32, at: usize, from: usize, below: usize },
     /// The stack is not known.
     Unknown,
 }
@@ -297,13 +298,43 @@ impl Callers {
                 let frame = self.frames.add(number);
                 let at = (*frame).caller;
                 let from = number.checked_sub(1).map_or(0, |outer| (*self.frames.add(outer)).pc);
-                tell(Change::Called { returned, at, from });
+                let below = self.unused_below(number);
+                tell(Change::Called { returned, at, from, below });
                 (*frame).sp |= TOLD;
                 returned = 0;
             }
         }
         self.told = depth as u32;
         self.is_told_unknown = false;
+    }
+}
+
+/// How far above the stack pointer of a function's hook its return address is looked for, in words.
+const SEARCHED: usize = 512;
+
+impl Callers {
+    /// Where the return address of a function is: what lies below was not in use when the function began. If it is not found, all
+    /// that is known is that nothing below the hook's stack pointer was.
+    ///
+    /// # Safety
+    /// There is such a frame.
+    unsafe fn unused_below(&self, number: usize) -> usize {
+        // SAFETY: by the caller's promise; the search ends at the frame around it, or where the stack does.
+        unsafe {
+            let (sp, caller) = (self.sp(number), (*self.frames.add(number)).caller);
+            if self.low == 0 {
+                return sp;
+            }
+            let end = match number {
+                0 => self.low.saturating_add(self.size),
+                _ => self.sp(number - 1),
+            };
+            let first = sp.next_multiple_of(8);
+            let words = (end.saturating_sub(first) / 8).min(SEARCHED);
+            let is_return_address =
+                |&slot: &usize| (slot as *const usize).read_volatile() == caller;
+            (0..words).map(|word| first + 8 * word).find(is_return_address).unwrap_or(sp)
+        }
     }
 }
 
@@ -574,6 +605,28 @@ mod tests {
             machine.record();
         }
         assert_eq!(machine.log, None);
+    }
+
+    #[test]
+    fn what_a_function_has_on_the_stack_lies_below_its_return_address() {
+        let mut machine = Machine::new();
+        let mut memory = [0usize; 64];
+        let start = memory.as_ptr() as usize;
+        (machine.callers.low, machine.callers.size) = (start, size_of_val(&memory));
+        let at = |word: usize| start + 8 * word;
+        // The hook of a function at word 40 whose return address is in word 50, and of one that it calls.
+        (memory[50], memory[30], memory[60]) = (7, 8, 7);
+        // SAFETY: the machine's own frames.
+        unsafe {
+            machine.callers.enter(7, 1, at(40));
+            machine.callers.enter(8, 1, at(20));
+            machine.callers.enter(9, 1, at(10));
+            assert_eq!(machine.callers.unused_below(0), at(50));
+            assert_eq!(machine.callers.unused_below(1), at(30));
+            // Its return address is nowhere.
+            assert_eq!(machine.callers.unused_below(2), at(10));
+        }
+        assert_eq!(memory[50], 7);
     }
 
     #[test]

@@ -297,10 +297,10 @@ impl Log {
                     Change::Returned(count) => {
                         self.record(Tag::Return as u8, self.pc, near, u64::from(count));
                     }
-                    Change::Called { returned, at, from } => {
+                    Change::Called { returned, at, from, below } => {
                         let (returned, at, from) = (u64::from(returned), at as u64, from as u64);
                         match (Call { returned, from }).encode(at) {
-                            Some(value) => self.record(Tag::Call as u8, at, near, value),
+                            Some(value) => self.record(Tag::Call as u8, at, below as u64, value),
                             None => self.record(Tag::CallFrom as u8, at, from, returned),
                         }
                     }

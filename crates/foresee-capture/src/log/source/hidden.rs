@@ -180,7 +180,9 @@ impl<N: Names> LogSource<'_, N> {
         let address = granule + u64::from(cell.offset);
         // A filtered log may lack the access from which another thread learnt an address.
         let is_own_stack = !self.log.header.filtered && self.stacks.is_own(me, address);
-        let is_own = is_planned || is_own_stack || self.history.is_own(known, me);
+        // What is left over on the stack is found by copies of structures with gaps in them.
+        let is_left_over = self.stacks.is_left_over(me, address, known);
+        let is_own = is_planned || is_left_over || is_own_stack || self.history.is_own(known, me);
         let writer = if is_own { who } else { self.external()? };
         match is_own {
             true => self.stats.own_writes += 1,
@@ -188,7 +190,7 @@ impl<N: Names> LogSource<'_, N> {
         }
         let write = Event::new(writer, Op::Write).with_target(var.0);
         out.put(if is_own { write.with_loc(loc) } else { write }, value.as_slice());
-        if !is_planned {
+        if !is_planned && !is_left_over {
             let candidates = match is_own {
                 true => Vec::new(),
                 false => self.history.candidates(known, me),

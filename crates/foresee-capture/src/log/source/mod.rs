@@ -750,6 +750,9 @@ impl<N: Names> EventSource for LogSource<'_, N> {
                     && calls::is_about(tag)
                 {
                     self.calls.follow(&record, tag, &self.log.calls);
+                    if tag == Tag::Call {
+                        self.stacks.called(record.thread, record.address, self.history.now());
+                    }
                     if self.naming.is_watching() {
                         let returned = calls::returned(&record, tag);
                         let is_call = matches!(tag, Tag::Call | Tag::CallFrom);
