@@ -340,7 +340,9 @@ impl Check for Race {
                     by_value += usize::from(!kept.is_impossible);
                     let next = |pair: &[u32; 2]| Try { executed: Vec::new(), next: pair.to_vec() };
                     let mut pairs = kept.pairs.clone();
-                    let is_all = !kept.is_impossible && add_all_pairs(context, &mut pairs);
+                    let is_all = !kept.is_impossible
+                        && self.algorithm == Algorithm::Sliced
+                        && add_all_pairs(context, &mut pairs);
                     proposals.candidates.push(Candidate {
                         key,
                         tries: pairs.iter().map(next).collect(),
