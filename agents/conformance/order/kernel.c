@@ -189,7 +189,7 @@ static void *raises(void *_) {
     assert(semop(id, &up, 1) == 0);
     return _;
 }
-QUIET(semop) {
+RIGHT(semop) {
     id = semget(IPC_PRIVATE, 1, 0600);
     semctl(id, 0, SETVAL, 0);
     pthread_t t = start(raises);
@@ -206,7 +206,7 @@ static void *adds_with_semaphore(void *_) {
     semop(id, &up, 1);
     return _;
 }
-QUIET(semop_as_lock) {
+RIGHT(semop_as_lock) {
     id = semget(IPC_PRIVATE, 1, 0600);
     semctl(id, 0, SETVAL, 1);
     pthread_t t = start(adds_with_semaphore);
@@ -222,7 +222,7 @@ static void *sends_message(void *_) {
     assert(msgsnd(id, &m, sizeof m.text, 0) == 0);
     return _;
 }
-QUIET(messages) {
+RIGHT(messages) {
     struct message m;
     id = msgget(IPC_PRIVATE, 0600);
     pthread_t t = start(sends_message);
@@ -501,7 +501,7 @@ static void *posts(void *_) {
     sem_post(named);
     return _;
 }
-QUIET(sem_open) {
+RIGHT(sem_open) {
     char name[64];
     sprintf(name, "/foresee-order-%d", getpid());
     named = sem_open(name, O_CREAT, 0600, 0);
@@ -524,7 +524,7 @@ static void *writes_then_raises(void *_) {
     sem_post(&counted);
     return _;
 }
-QUIET(sem_getvalue) {
+RIGHT(sem_getvalue) {
     assert(sem_init(&counted, 0, 0) == 0);
     pthread_t t = start(writes_then_raises);
     await_count();
@@ -589,7 +589,7 @@ static void *uses_a_file(void *_) {
     }
     return _;
 }
-QUIET(descriptor_again) {
+RIGHT(descriptor_again) {
     pthread_t t = start(uses_a_file);
     uses_a_file(0);
     pthread_join(t, 0);
@@ -604,7 +604,7 @@ static void *uses_a_stream(void *_) {
     }
     return _;
 }
-QUIET(stream_again) {
+RIGHT(stream_again) {
     pthread_t t = start(uses_a_stream);
     uses_a_stream(0);
     pthread_join(t, 0);
@@ -621,7 +621,7 @@ static void *uses_a_socket(void *_) {
     }
     return _;
 }
-QUIET(sockets_again) {
+RIGHT(sockets_again) {
     pthread_t t = start(uses_a_socket);
     uses_a_socket(0);
     pthread_join(t, 0);

@@ -40,7 +40,11 @@ fn tried(source: &PathBuf) -> Vec<String> {
     let text = std::fs::read_to_string(source).unwrap();
     let expected = text.strip_prefix("// expect: ").unwrap().split('.').next().unwrap();
     let is_cpp = source.extension().unwrap() == "cpp";
-    let standard = if text.contains("<semaphore>") { "c++20" } else { "c++17" };
+    let needs_20 = ["<semaphore>", "<latch>", "<barrier>", "ready.wait(0"];
+    let standard = match needs_20.iter().any(|word| text.contains(word)) {
+        true => "c++20",
+        false => "c++17",
+    };
     let openmp = if text.contains("#pragma omp") { "-fopenmp" } else { "" };
     let bench = Bench::new();
     let mut wrong = Vec::new();

@@ -396,9 +396,17 @@ pub mod channel {
     pub const CONNECTIONS: u64 = 17;
     /// The ends of a named pipe that are opened.
     pub const NAMED_PIPE: u64 = 18;
+    /// A descriptor that a call returned because it was free, which only that call has done. It is not closed by this.
+    pub const OPENED: u64 = 19;
+    /// One semaphore of a System V set, which is no channel: see [`semaphore`].
+    pub const SEMAPHORE: u64 = 20;
+    /// That a System V set or queue was changed or removed by a call that does not belong to its use.
+    pub const CONTROL: u64 = 21;
+    /// Named semaphores that were closed.
+    pub const NAMED_SEMAPHORES: u64 = 22;
 
     /// The prefixes of the names of channels.
-    pub const NAMES: [&str; 19] = [
+    pub const NAMES: [&str; 23] = [
         "fd",
         "environment",
         "omp_team",
@@ -418,13 +426,30 @@ pub mod channel {
         "listener",
         "connections",
         "named_pipe",
+        "opened",
+        "semaphore",
+        "control",
+        "named_semaphores",
     ];
     /// There is only one of each of these.
-    pub const SINGLE: [u64; 4] = [ENVIRONMENT, SIGNALS, FILE_NAMES, HELPERS];
+    pub const SINGLE: [u64; 5] = [ENVIRONMENT, SIGNALS, FILE_NAMES, HELPERS, NAMED_SEMAPHORES];
 
     /// The number of a channel that is not a file.
     pub const fn id(kind: u64, number: u64) -> u64 {
         number << 8 | kind << 3 | 7
+    }
+
+    /// What stands for the address of a semaphore of a System V set. No semaphore of libc has an odd one.
+    pub const fn semaphore(set: u32, number: u16) -> u64 {
+        id(SEMAPHORE, (set as u64) << 16 | number as u64)
+    }
+
+    /// The set and the number of such a semaphore.
+    pub const fn of_set(address: u64) -> Option<(u32, u16)> {
+        match address & 0xff == SEMAPHORE << 3 | 7 {
+            true => Some(((address >> 24) as u32, (address >> 8) as u16)),
+            false => None,
+        }
     }
 }
 
@@ -472,6 +497,8 @@ pub mod task {
     pub const GROUP_AWAITED: u64 = 6;
     /// The thread waited for all tasks of its team, at a barrier or the end of a region.
     pub const ALL_AWAITED: u64 = 7;
+    /// The thread executes a section that any thread of the team could have executed (its number; zero if there is none left).
+    pub const SECTION: u64 = 8;
 
     /// The value of a record about a task with some number.
     pub const fn value(what: u64, number: u64) -> u64 {

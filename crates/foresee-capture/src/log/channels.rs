@@ -13,7 +13,7 @@ struct Users {
     receives: bool,
     looks: bool,
     /// What it is: see [`channel`].
-    kind: u64,
+    value: u64,
 }
 
 impl Users {
@@ -37,7 +37,7 @@ impl Channels {
             sends: false,
             receives: false,
             looks: false,
-            kind: value >> 32,
+            value,
         });
         users.several |= users.first != thread;
         users.sends |= tag == Tag::Send;
@@ -51,11 +51,12 @@ impl Channels {
         self.users.get(&channel).is_some_and(Users::share)
     }
 
-    /// Whether threads share a channel that orders more than it has to. What OpenMP orders is exact, but for tasks.
-    pub(super) fn are_conservative(&self) -> bool {
+    /// Whether threads share a channel that orders more than it has to, and that is not left out. What OpenMP orders is
+    /// exact, but for tasks.
+    pub(super) fn are_conservative(&self, is_left_out: impl Fn(u64, u64) -> bool) -> bool {
         let is_exact = |users: &Users| {
             matches!(
-                users.kind,
+                users.value >> 32,
                 channel::TEAM
                     | channel::TASK
                     | channel::TASKS_DONE
@@ -63,6 +64,9 @@ impl Channels {
                     | channel::ORDERED
             )
         };
-        self.users.values().any(|users| users.share() && !is_exact(users))
+        let orders = |(&channel, users): (&u64, &Users)| {
+            users.share() && !is_exact(users) && !is_left_out(channel, users.value)
+        };
+        self.users.iter().any(orders)
     }
 }

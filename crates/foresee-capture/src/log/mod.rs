@@ -452,7 +452,11 @@ impl Log {
                 What::Sync(Tag::Module) => log.modules.extend(module(&record)),
                 What::Sync(Tag::Instrumented) => instrumented.push(record.pc),
                 What::Sync(Tag::RegionBegin | Tag::Enter) => leaves_settled = false,
-                What::Sync(Tag::Task) => log.has_tasks |= record.value & 15 == task::BEGUN,
+                What::Sync(Tag::Task) => {
+                    let what = record.value & 15;
+                    // Of several sections, one thread may have executed two.
+                    log.has_tasks |= what == task::BEGUN || what == task::SECTION;
+                }
                 What::Sync(tag @ (Tag::Send | Tag::Receive | Tag::Look)) => {
                     log.channels.add(record.address, record.thread, tag, record.value);
                     log.semaphores.use_channel(record.value);
@@ -463,6 +467,7 @@ impl Log {
                     | Tag::SemWait
                     | Tag::SemFailed
                     | Tag::SemValue
+                    | Tag::RequestSem
                     | Tag::BarrierArrive),
                 ) => log.semaphores.add(record.address, record.thread, tag, record.value),
                 What::Sync(Tag::ThreadName) => {
@@ -535,7 +540,8 @@ impl Log {
         {
             log.boundaries.add(address, size.min(PENDING));
         }
-        log.is_conservative = log.channels.are_conservative();
+        let is_left_out = |channel, value| log.semaphores.leaves_out(Tag::Send, channel, value);
+        log.is_conservative = log.channels.are_conservative(is_left_out);
         // What one thread has for itself may be shared by its tasks.
         if let Some(sieve) = sieve.take_if(|_| log.has_tasks) {
             log.boundaries = sieve.boundaries();

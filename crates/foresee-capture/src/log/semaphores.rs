@@ -11,13 +11,17 @@
 //!   itself, then one from the beginning, then the oldest. [`Permits::is_exact`] says whether any
 //!   other choice could have ordered less.
 //! - Where threads look at the **count**, by `sem_getvalue` or an attempt that fails, or where it is
-//!   not known at first, it is one variable, and what is done to it stays in the observed order.
+//!   not known at first, it is one variable, and what is done to it stays in the observed order. If
+//!   one thread does all of that, there is no other order.
+//!
+//! Semaphores of System V are such semaphores as long as all operations on a set change one of them by
+//! one, and their values are set only before they are used. Otherwise a set is a channel.
 
 use std::collections::VecDeque;
 
 use foresee_rt::format::{Tag, channel};
 
-use super::HashMap;
+use super::{HashMap, HashSet};
 
 /// How a semaphore appears in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +40,9 @@ struct Use {
     /// The first thread that used it, and whether others did.
     first: Option<u32>,
     is_shared: bool,
+    /// The first thread that raised or lowered it, and whether others did.
+    changer: Option<u32>,
+    has_changers: bool,
 }
 
 impl Use {
@@ -47,11 +54,16 @@ impl Use {
             holder: None,
             first: None,
             is_shared: false,
+            changer: None,
+            has_changers: false,
         }
     }
 
     fn step(&mut self, thread: u32, tag: Tag) {
         self.is_shared |= *self.first.get_or_insert(thread) != thread;
+        if matches!(tag, Tag::SemWait | Tag::SemPost) {
+            self.has_changers |= *self.changer.get_or_insert(thread) != thread;
+        }
         match tag {
             Tag::SemWait => {
                 self.is_lock &= self.holder.is_none();
@@ -85,12 +97,24 @@ pub(super) struct Semaphores {
     uses: HashMap<u64, Vec<Use>>,
     /// Whether threads wait at barriers, or for semaphores of System V.
     has_others: bool,
+    /// The sets of System V that are channels.
+    sets: HashSet<u32>,
+    /// The semaphores of System V that threads have waited for, or whose value was set.
+    begun: HashSet<u64>,
 }
 
 impl Semaphores {
     /// Adds a step.
     pub(super) fn add(&mut self, address: u64, thread: u32, tag: Tag, value: u64) {
+        if let Some((set, number)) = channel::of_set(address) {
+            // A thread that waits goes on when the value is set.
+            let is_first = self.begun.insert(address);
+            if tag == Tag::SemInit && !is_first || number == u16::MAX {
+                self.sets.insert(set);
+            }
+        }
         match tag {
+            Tag::RequestSem => {}
             Tag::SemInit | Tag::SemPost | Tag::SemWait | Tag::SemFailed | Tag::SemValue => {
                 let uses = self.uses.entry(address).or_insert_with(|| vec![Use::new(None)]);
                 match (tag, uses.last_mut()) {
@@ -105,7 +129,7 @@ impl Semaphores {
 
     /// Adds a step on a channel with this value.
     pub(super) fn use_channel(&mut self, value: u64) {
-        self.has_others |= is_of_system_v(value);
+        self.has_others |= matches!(value >> 32, channel::SEMAPHORES | channel::MESSAGES);
     }
 
     fn of(&self, address: u64, times: u32) -> Option<&Use> {
@@ -117,20 +141,28 @@ impl Semaphores {
         self.of(address, times).map_or(Kind::Count, Use::kind)
     }
 
-    /// Whether several threads use it.
+    /// Whether several threads use it, so that they could do so in another order.
     pub(super) fn is_shared(&self, address: u64, times: u32) -> bool {
-        self.of(address, times).is_some_and(|known| known.is_shared)
+        let is_exact = |known: &Use| times > 0 && !known.has_changers;
+        self.of(address, times).is_some_and(|known| known.is_shared && !is_exact(known))
+    }
+
+    /// Whether a step concerns a set of System V in the form in which that does not appear: as a channel or as semaphores.
+    pub(super) fn leaves_out(&self, tag: Tag, address: u64, value: u64) -> bool {
+        let is_channel = matches!(tag, Tag::Send | Tag::Receive | Tag::Look);
+        match channel::of_set(address) {
+            Some((set, _)) => self.sets.contains(&set),
+            None if is_channel && value >> 32 == channel::SEMAPHORES => {
+                !self.sets.contains(&(value as u32))
+            }
+            None => false,
+        }
     }
 
     /// Whether threads may wait for something other than locks, conditions and threads.
     pub(super) fn has_waits(&self) -> bool {
         self.has_others || !self.uses.is_empty()
     }
-}
-
-/// Whether a channel with this value is a set of semaphores or a queue of System V.
-pub(super) fn is_of_system_v(value: u64) -> bool {
-    matches!(value >> 32, channel::SEMAPHORES | channel::MESSAGES)
 }
 
 /// The maximum number of permits of one semaphore that have variables of their own.

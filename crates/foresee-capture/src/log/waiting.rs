@@ -10,7 +10,7 @@
 //! threads are stuck. Each of them waits for something that another stuck thread would still
 //! provide, so following what leads to what ends in a cycle. Some things are certain: the wait for
 //! the end of a thread, for a barrier, for a condition (as far as the deadlock check has proved it),
-//! and for a semaphore that only one thread lowers. Such a thread waits for a step that came earlier
+//! and for a semaphore that only one thread lowers, or a queue that only one receives from. Such a thread waits for a step that came earlier
 //! in the run than its own, so there is no cycle of certain things alone. Others can be taken by the
 //! wrong thread: locks, and semaphores that several threads lower. So if none of these is on a cycle
 //! with a semaphore or a barrier, no thread is stuck at one.
@@ -33,6 +33,8 @@ pub(super) enum Thing {
     Semaphore(u64),
     /// A set of System V; nobody knows which of its semaphores.
     Set(u64),
+    /// A queue of System V.
+    Queue(u64),
     Barrier(u64),
     Condition(u64),
     End(u32),
@@ -41,7 +43,7 @@ pub(super) enum Thing {
 impl Thing {
     /// Whether the deadlock check does not know of it.
     fn is_special(self) -> bool {
-        matches!(self, Thing::Semaphore(_) | Thing::Set(_) | Thing::Barrier(_))
+        matches!(self, Thing::Semaphore(_) | Thing::Set(_) | Thing::Queue(_) | Thing::Barrier(_))
     }
 }
 
@@ -75,7 +77,7 @@ pub(super) struct Waiting {
     waiters: HashMap<u32, Waiter>,
     /// The initial counts of semaphores, as far as they are known.
     initial: HashMap<u32, u64>,
-    /// The threads that lower each semaphore.
+    /// The threads that lower each semaphore, or receive from a queue.
     lowered: HashMap<u32, HashSet<u32>>,
     is_cut: bool,
 }
@@ -158,6 +160,13 @@ impl Waiting {
         waiter.is_nested |= waiter.open.replace(number).is_some();
     }
 
+    /// A thread receives from a queue.
+    pub(super) fn receives(&mut self, thread: u32, queue: u64) {
+        let number = self.number(Thing::Queue(queue));
+        self.asks(thread, Thing::Queue(queue));
+        self.lowered.entry(number).or_default().insert(thread);
+    }
+
     /// A thread raises a semaphore.
     pub(super) fn raises(&mut self, thread: u32, semaphore: u64) {
         let number = self.number(Thing::Semaphore(semaphore));
@@ -209,7 +218,9 @@ impl Waiting {
                 || component.first().is_some_and(|&one| self.pairs.contains(&(one, one)));
             let is_contended = |&number: &u32| match self.things[number as usize] {
                 Thing::Lock(_) | Thing::Set(_) => true,
-                Thing::Semaphore(_) => self.lowered.get(&number).is_some_and(|by| by.len() > 1),
+                Thing::Semaphore(_) | Thing::Queue(_) => {
+                    self.lowered.get(&number).is_some_and(|by| by.len() > 1)
+                }
                 _ => false,
             };
             if is_cycle && component.iter().any(is_contended) && !self.is_conserved(&component) {

@@ -13,7 +13,7 @@ use super::calls::{Call, Way, calls, stand_in_front};
 use super::channels::{self, Channel};
 use super::next::real;
 use super::thread::Thread;
-use super::{access, enter, leave, step_aside, sys};
+use super::{access, enter, leave, log, step_aside, sync, sys};
 use crate::format::{Tag, channel};
 
 const EAGAIN: i32 = 11;
@@ -118,6 +118,10 @@ calls! {
 }
 
 // System V.
+//
+// What is done to a set or a queue is recorded as steps on a channel, which keep their observed order. If a program raises and lowers
+// semaphores one by one and by one, as nearly all do, they are semaphores like those of libc, and recorded as such, too; the host
+// chooses.
 
 fn semaphores(id: usize) -> Channel {
     Channel::made(channel::SEMAPHORES, id as u32 as usize, id as u32)
@@ -127,7 +131,34 @@ fn messages(id: usize) -> Channel {
     Channel::made(channel::MESSAGES, id as u32 as usize, id as u32)
 }
 
+/// What removes or changes a set or queue, so that threads no longer wait for it.
+fn control(of: Channel) -> Channel {
+    Channel::made(channel::CONTROL, of.number() & 0xffff_ffff, of.number() as u32)
+}
+
+/// Whether one semaphore is changed by one; then which, and whether it is raised.
+fn is_simple(list: usize, count: usize) -> Option<(u16, bool)> {
+    // SAFETY: the program's own list: which one, by how much, flags.
+    let [number, by, flags] = unsafe { *(list as *const [u16; 3]) };
+    let is_one = count == 1 && flags == 0 && matches!(by as i16, 1 | -1);
+    is_one.then_some((number, by == 1))
+}
+
+/// The semaphore that stands for something else that was done to a set.
+const OTHERWISE: u16 = u16::MAX;
+
+const IPC_RMID: i32 = 0;
+const IPC_STAT: i32 = 2;
+const SETVAL: i32 = 16;
+
 impl Call {
+    /// A step on a semaphore of a set.
+    fn counts(&mut self, tag: Tag, id: usize, number: u16, value: u64) {
+        let address = channel::semaphore(id as u32, number) as usize;
+        // SAFETY: in a hook of the thread.
+        unsafe { sync(self.t, tag, self.pc, address, value) }
+    }
+
     /// Semaphores that are raised are recorded now, those that are lowered or waited for afterwards.
     fn operates(&mut self, id: usize, list: usize, count: usize) {
         self.reads(list, 6 * count);
@@ -137,28 +168,102 @@ impl Call {
             let by = unsafe { *((list + 6 * i + 2) as *const i16) };
             waits |= by <= 0;
         }
+        match is_simple(list, count) {
+            Some((number, true)) => self.counts(Tag::SemPost, id, number, 0),
+            Some((number, false)) => {
+                let address = channel::semaphore(id as u32, number) as usize;
+                // SAFETY: in a hook of the thread.
+                unsafe {
+                    access::settle(self.t);
+                    log::put_uncounted_at(self.t, Tag::RequestSem, self.pc, address, 0);
+                }
+            }
+            None => self.counts(Tag::SemValue, id, OTHERWISE, 0),
+        }
         self.note(Tag::Send, semaphores(id));
         self.way = if waits { Way::Aside } else { Way::Outside };
     }
 
-    fn operated(&mut self, id: usize, out: usize) {
-        let failed = out as i32 != 0 && error() == EAGAIN;
+    fn operated(&mut self, id: usize, list: usize, count: usize, out: usize) {
+        let is_done = out as i32 == 0;
+        if let Some((number, false)) = is_simple(list, count).filter(|_| is_done) {
+            self.counts(Tag::SemWait, id, number, 0);
+        }
+        if !is_done {
+            self.note(Tag::Look, control(semaphores(id)));
+        }
+        let failed = !is_done && error() == EAGAIN;
         self.note(if failed { Tag::Look } else { Tag::Receive }, semaphores(id));
+    }
+
+    fn controls_set(&mut self, id: usize, which: usize, command: i32, value: usize) {
+        match command {
+            SETVAL => self.counts(Tag::SemInit, id, which as u16, value as u32 as u64),
+            IPC_RMID | IPC_STAT => return self.note(Tag::Send, control(semaphores(id))),
+            _ => self.counts(Tag::SemValue, id, OTHERWISE, 0),
+        }
+        self.note(Tag::Send, semaphores(id));
     }
 }
 
 calls! {
-    Outside semop(id, list, count) |c| { c.operates(id, list, count); } => |c, out| { c.operated(id, out); };
-    Outside semtimedop(id, list, count, time) |c| { c.reads(time, 16); c.operates(id, list, count); } => |c, out| { c.operated(id, out); };
-    Outside semctl(id, which, command, value) |c| { c.note(Tag::Send, semaphores(id)); };
+    Outside semop(id, list, count) |c| { c.operates(id, list, count); } => |c, out| { c.operated(id, list, count, out); };
+    Outside semtimedop(id, list, count, time) |c| { c.reads(time, 16); c.counts(Tag::SemValue, id, OTHERWISE, 0); c.operates(id, list, count); }
+        => |c, out| { c.operated(id, list, count, out); };
+    Outside semctl(id, which, command, value) |c| { c.controls_set(id, which, command as i32, value); };
     Aside msgsnd(id, from, n, flags) |c| { c.reads(from, n.saturating_add(8)); c.note(Tag::Send, messages(id)); };
     Aside msgrcv(id, to, n, kind, flags) |c| { c.may_write(to, n.saturating_add(8)); } => |c, out| {
+        if (out as isize) < 0 {
+            c.note(Tag::Look, control(messages(id)));
+        }
         c.note(if out as isize >= 0 { Tag::Receive } else { Tag::Look }, messages(id));
         if let Ok(n) = usize::try_from(out as isize) {
             c.wrote(to, n + 8);
         }
     };
-    Outside msgctl(id, command, to) |c| { c.note(Tag::Send, messages(id)); };
+    Outside msgctl(id, command, to) |c| { c.note(Tag::Send, control(messages(id))); };
+}
+
+// Named semaphores: as others, with the count that they have when the process opens them.
+
+const NAMED: Channel = Channel::made(channel::NAMED_SEMAPHORES, 0, 0);
+/// The addresses of those that are open, and how often. Beyond that many, the count is not known.
+static OPEN: [[AtomicUsize; 2]; 64] = [const { [const { AtomicUsize::new(0) }; 2] }; 64];
+
+impl Call {
+    fn opened_semaphore(&mut self, semaphore: usize) {
+        if semaphore == 0 {
+            return;
+        }
+        self.note(Tag::Look, NAMED);
+        let is_it = |[at, _]: &&[AtomicUsize; 2]| at.load(Relaxed) == semaphore;
+        if let Some([_, times]) = OPEN.iter().find(is_it) {
+            times.fetch_add(1, Relaxed);
+        } else if let Some([at, times]) = OPEN.iter().find(|[at, _]| at.load(Relaxed) == 0) {
+            at.store(semaphore, Relaxed);
+            times.store(1, Relaxed);
+            let mut count = 0i32;
+            if real!(sem_getvalue(semaphore => usize, &raw mut count => *mut i32) -> i32) == 0 {
+                // SAFETY: in a hook of the thread.
+                unsafe { sync(self.t, Tag::SemInit, self.pc, semaphore, count.max(0) as u64) }
+            }
+        }
+    }
+
+    fn closes_semaphore(&mut self, semaphore: usize) {
+        self.note(Tag::Send, NAMED);
+        let is_it = |[at, _]: &&[AtomicUsize; 2]| at.load(Relaxed) == semaphore;
+        if let Some([at, times]) = OPEN.iter().find(is_it)
+            && times.fetch_sub(1, Relaxed) == 1
+        {
+            at.store(0, Relaxed);
+        }
+    }
+}
+
+calls! {
+    Outside sem_open(name, flags, mode, count) |c| { c.reads_text(name); } => |c, out| { c.opened_semaphore(out); };
+    Outside sem_close(semaphore) |c| { c.closes_semaphore(semaphore); };
 }
 
 // Existence of files: by the last part of the name, because there are many paths to a file.
@@ -345,8 +450,16 @@ impl Call {
         }
     }
 
-    /// A descriptor was given out. Programs keep data by its number, and whoever had it before has closed it.
+    /// A call has returned a descriptor that was free. Programs keep data by its number, and whoever had it before has closed it.
     pub(super) fn got_number(&mut self, file: usize) {
+        self.took_number(file);
+        if file as i32 >= 0 {
+            self.note(Tag::Look, Channel::made(channel::OPENED, file as u32 as usize, file as u32));
+        }
+    }
+
+    /// A descriptor was given out that the program chose itself.
+    fn took_number(&mut self, file: usize) {
         let is_first = CLOSED.get(file as u32 as usize).is_some_and(|closed| !closed.load(Relaxed));
         if file as i32 >= 0 && !is_first {
             self.note(
@@ -356,7 +469,13 @@ impl Call {
         }
     }
 
-    /// The same for two of them, if the call succeeded.
+    /// A descriptor was closed, if it was open, and given out again by the same call.
+    fn replaced(&mut self, file: usize) {
+        self.took_number(file);
+        self.gives_number(file);
+    }
+
+    /// The same as [`Call::got_number`] for two of them, if the call succeeded.
     pub(super) fn got_numbers(&mut self, at: usize, out: usize) {
         if out as i32 == 0 {
             // SAFETY: the call has written both.
@@ -370,8 +489,8 @@ impl Call {
 
 calls! {
     Inside dup(file) => |c, out| { same_as(out, file); c.got_number(out); };
-    Outside dup2(file, other) |c| { c.sends(other); } => |c, out| { same_as(out, file); c.got_number(out); };
-    Outside dup3(file, other, flags) |c| { c.sends(other); } => |c, out| { same_as(out, file); c.got_number(out); };
+    Outside dup2(file, other) |c| { c.sends(other); } => |c, out| { same_as(out, file); c.replaced(out); };
+    Outside dup3(file, other, flags) |c| { c.sends(other); } => |c, out| { same_as(out, file); c.replaced(out); };
     Inside socket(family, kind, protocol) => |c, out| { c.got_number(out); };
     Inside eventfd(count, flags) => |c, out| { is_new(out); c.got_number(out); };
     Inside timerfd_create(clock, flags) => |c, out| { is_new(out); c.got_number(out); };

@@ -4,7 +4,7 @@ use foresee_rt::format::{Access, order};
 use foresee_trace::{Event, LocId, Op, ThreadId, VarId};
 
 use super::{LogSource, Out, Result, Unseen};
-use crate::log::certain::Unordered;
+use crate::log::certain::{Does, Unordered};
 use crate::log::memory::{Cell, GranuleId, wide};
 use crate::log::names::Names;
 
@@ -39,9 +39,8 @@ impl<N: Names> LogSource<'_, N> {
             _ => None,
         };
         if self.asks_for_certain_order() {
-            let (size, with_threads) = (bytes.len() as u64, self.log.is_conservative);
-            let unordered =
-                self.certain.access(me, address, size, op.writes(), op.is_atomic(), with_threads);
+            let does = Does { reads: op.reads(), writes: op.writes(), is_atomic: op.is_atomic() };
+            let unordered = self.certain.access(me, address, bytes.len() as u64, does);
             if let Some(Unordered { address, is_of_task }) = unordered {
                 self.name_object(address, "", "");
                 self.unordered[usize::from(is_of_task)].insert(self.text.clone());

@@ -198,7 +198,10 @@ impl<N: Names> LogSource<'_, N> {
         let block = self.block(address);
         self.text.clear();
         self.text.push_str(before);
-        self.naming.object(address, block.as_ref(), &mut self.text);
+        match channel::of_set(address) {
+            Some((set, number)) => self.text.push_str(&format!("semaphores({set})[{number}]")),
+            None => self.naming.object(address, block.as_ref(), &mut self.text),
+        }
         self.text.push_str(behind);
     }
 

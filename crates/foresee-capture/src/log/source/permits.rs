@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use foresee_rt::format::{Tag, how};
+use foresee_rt::format::{Tag, channel, how};
 use foresee_trace::{Event, Op, Value};
 
 use super::{LogSource, Out, Result, listed};
 use crate::log::names::Names;
-use crate::log::semaphores::{Kind, Permits, is_of_system_v};
+use crate::log::semaphores::{Kind, Permits};
 use crate::log::waiting::Thing;
 
 impl<N: Names> LogSource<'_, N> {
@@ -129,7 +129,11 @@ impl<N: Names> LogSource<'_, N> {
                 let value = held.map(|count| Value::Int(*count));
                 out.put(event(Op::VolatileRead).with_target(var.0), value.as_slice());
             }
-            _ => out.put(event(Op::VolatileRead).with_target(var.0), &[]),
+            // The attempt has found no permit.
+            (_, held) => {
+                let value = held.filter(|count| **count == 0).map(|_| Value::Int(0));
+                out.put(event(Op::VolatileRead).with_target(var.0), value.as_slice());
+            }
         }
         Ok(())
     }
@@ -146,7 +150,7 @@ impl<N: Names> LogSource<'_, N> {
     /// Notes what a thread waits for and what it provides.
     pub(super) fn note_waits(&mut self, me: u32, tag: Tag, address: u64, value: u64) {
         let waiting = &mut self.waiting;
-        let is_set = is_of_system_v(value);
+        let kind = value >> 32;
         match tag {
             Tag::Acquire | Tag::AcquireShared => {
                 if value & how::TRIED == 0 {
@@ -172,8 +176,10 @@ impl<N: Names> LogSource<'_, N> {
                 waiting.provides(me, Thing::Barrier(address));
                 waiting.asks(me, Thing::Barrier(address));
             }
-            Tag::Send if is_set => waiting.provides(me, Thing::Set(address)),
-            Tag::Receive if is_set => waiting.asks(me, Thing::Set(address)),
+            Tag::Send if kind == channel::SEMAPHORES => waiting.provides(me, Thing::Set(address)),
+            Tag::Receive if kind == channel::SEMAPHORES => waiting.asks(me, Thing::Set(address)),
+            Tag::Send if kind == channel::MESSAGES => waiting.provides(me, Thing::Queue(address)),
+            Tag::Receive if kind == channel::MESSAGES => waiting.receives(me, address),
             _ => {}
         }
     }
@@ -193,6 +199,10 @@ impl<N: Names> LogSource<'_, N> {
         if self.log.header.free_running {
             return;
         }
+        for late in std::mem::take(&mut self.certain.late) {
+            self.name_object(late.address, "", "");
+            self.unordered[usize::from(late.is_of_task)].insert(self.text.clone());
+        }
         let [of_threads, of_tasks] = self.unordered.clone();
         let listed_of = |names: BTreeSet<String>| {
             let names: Vec<String> = names.into_iter().collect();
@@ -206,13 +216,13 @@ impl<N: Names> LogSource<'_, N> {
         }
         if let Some(names) = listed_of(of_tasks) {
             self.remarks.add_partial(&format!(
-                "OpenMP tasks access {names} in an order that only this run had, because one thread executed them or nobody \
-                 waited for one of them: whether they race is not known"
+                "OpenMP tasks or sections access {names} in an order that only this run had, because one thread executed them \
+                 or nobody waited for one of them: whether they race is not known"
             ));
         }
         if self.certain.is_cut {
             self.remarks.add_partial(
-                "whether OpenMP tasks, or threads that use pipes, signals, descriptors and the like, access memory in an order \
+                "whether OpenMP tasks or sections, or threads that use pipes, signals, descriptors and the like, access memory in an order \
                  that only this run had was not looked at to the end",
             );
         }

@@ -60,11 +60,15 @@ impl<N: Names> LogSource<'_, N> {
         let (me, address, value) = (record.thread, record.address, record.value);
         let loc = self.location(pc)?;
         let event = |op: Op| Event::new(who, op).with_loc(loc);
+        if self.log.semaphores.leaves_out(tag, address, value) {
+            return Ok(());
+        }
         let tag = self.as_lock(tag, address);
         if self.log.semaphores.has_waits() {
             self.note_waits(me, tag, address, value);
         }
         if self.asks_for_certain_order() {
+            self.certain.with_threads = self.log.is_conservative;
             self.certain.sync(me, tag, address, value);
         }
         match tag {

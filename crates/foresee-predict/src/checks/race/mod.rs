@@ -246,7 +246,8 @@ impl Race {
 /// The maximum number of pairs of accesses of two places that are all tried.
 const MOST_PAIRS: usize = 256;
 
-/// Adds all pairs of accesses that conflict at the two places of a pair, in a short trace; returns whether they are all there.
+/// Adds all pairs of accesses of the same kinds that conflict at the two places of a pair, in a short trace; returns whether
+/// they are all there.
 fn add_all_pairs(context: &Context<'_>, pairs: &mut Vec<[u32; 2]>) -> bool {
     let events = &context.trace.events;
     let Some(&[a, b]) = pairs.first().filter(|_| events.len() <= MOST_EVENTS) else { return false };
@@ -256,6 +257,8 @@ fn add_all_pairs(context: &Context<'_>, pairs: &mut Vec<[u32; 2]>) -> bool {
         let is_there = move |(_, event): &(u32, &Event)| {
             (event.op().reads() || event.op().writes())
                 && event.op() != Op::Init
+                && event.op().writes() == one.op().writes()
+                && event.op().is_atomic() == one.op().is_atomic()
                 && event.loc() == one.loc()
                 && (one.loc() != LocId::NONE || event.var() == one.var())
         };
@@ -340,7 +343,9 @@ impl Check for Race {
                     by_value += usize::from(!kept.is_impossible);
                     let next = |pair: &[u32; 2]| Try { executed: Vec::new(), next: pair.to_vec() };
                     let mut pairs = kept.pairs.clone();
-                    let is_all = !kept.is_impossible && add_all_pairs(context, &mut pairs);
+                    let is_all = !kept.is_impossible
+                        && self.algorithm == Algorithm::Sliced
+                        && add_all_pairs(context, &mut pairs);
                     proposals.candidates.push(Candidate {
                         key,
                         tries: pairs.iter().map(next).collect(),

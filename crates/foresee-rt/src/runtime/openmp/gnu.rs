@@ -3,7 +3,7 @@
 use super::tasks::{self, Dependence, Task};
 use super::{Team, arrive, barrier, begin, depart, ordered, take_part};
 use crate::format::{Tag, block, task};
-use crate::runtime::calls::calls;
+use crate::runtime::calls::{Call, calls};
 use crate::runtime::next::real;
 use crate::runtime::thread::Thread;
 use crate::runtime::{access, back_in_program, enter, go_to_library, leave, sync};
@@ -500,9 +500,18 @@ shares_with_memory! {
     GOMP_loop_ull_doacross_start(count, counts, kind, chunk, from, to, reductions, memory), from, to, memory;
 }
 
+impl Call {
+    fn takes_section(&mut self, number: usize) {
+        // SAFETY: in a hook of the thread.
+        unsafe { tasks::section(self.t, number, self.pc) }
+    }
+}
+
 calls! {
-    Inside GOMP_sections_start(count);
-    Inside GOMP_sections2_start(count, reductions, memory) |c| { c.may_write(memory, 8); } => |c, out| { c.wrote(memory, 8); };
+    Inside GOMP_sections_start(count) => |c, out| { c.takes_section(out); };
+    Inside GOMP_sections2_start(count, reductions, memory) |c| { c.may_write(memory, 8); }
+        => |c, out| { c.wrote(memory, 8); c.takes_section(out); };
+    Inside GOMP_sections_next() => |c, out| { c.takes_section(out); };
     Inside GOMP_single_start();
     Inside GOMP_scope_start(reductions);
 }

@@ -95,6 +95,25 @@ unsafe fn tell_at(t: *mut Thread, value: u64, stack: usize, pc: usize) {
     }
 }
 
+/// How far the stack of a thread is looked at that the team's first thread does not run on.
+const STACK: usize = 32 << 20;
+
+/// A thread begins a section, or there is none left (zero). What it has on its stack since the region began is its own.
+///
+/// # Safety
+/// In a hook of `t`.
+pub(super) unsafe fn section(t: *mut Thread, number: usize, pc: usize) {
+    let here = &raw const number as usize;
+    // SAFETY: by the caller's promise; a member's team lasts.
+    unsafe {
+        let stack = match (*t).team.as_ref() {
+            Some(team) if team.first == (*t).id => &raw const *team as usize,
+            _ => here.saturating_add(STACK),
+        };
+        tell_at(t, task::value(task::SECTION, number as u32 as u64), stack, pc);
+    }
+}
+
 /// A new task of the thread's team.
 ///
 /// # Safety
