@@ -376,13 +376,15 @@ fn what_is_passed_over_would_have_been_left_out() {
 #[test]
 fn a_thread_with_an_absurd_number_is_damage() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut log = Writer::default();
-    log.of(1);
-    log.put(Tag::Data as u8, GLOBALS, 64);
-    log.of(u32::MAX);
-    log.put((Access::Read as u8) << 3 | 3, GLOBALS, 0);
-    let tail = log.save(folder.path());
-    assert!(Log::open(&tail).is_err());
+    for tag in [Tag::Switch, Tag::Fork, Tag::Join] {
+        let mut log = Writer::default();
+        log.of(1);
+        log.put(Tag::Data as u8, GLOBALS, 64);
+        log.put(tag as u8, 0, u64::from(u32::MAX));
+        log.put((Access::Read as u8) << 3 | 3, GLOBALS, 0);
+        let tail = log.save(folder.path());
+        assert!(Log::open(&tail).is_err(), "{tag:?}");
+    }
 }
 
 /// A thread that waits for another one reads the same many times. The last of these reads must stay before the write that

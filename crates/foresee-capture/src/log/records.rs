@@ -722,10 +722,11 @@ impl Records {
                 };
                 (What::Sync(tag), false)
             };
+            let is_of_thread = matches!(what, What::Sync(Tag::Switch | Tag::Fork | Tag::Join));
+            if is_of_thread && value > MOST_THREADS {
+                return Err(self.corrupt("the number of a thread is too large"));
+            }
             if what == What::Sync(Tag::Switch) {
-                if value > MOST_THREADS {
-                    return Err(self.corrupt("the number of a thread is too large"));
-                }
                 self.thread = value as u32;
                 continue;
             }
