@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn calmed_runs_are_runs() {
         let mut shorter = 0;
-        for seed in seeds(2_000) {
+        for seed in seeds(10_000) {
             let trace = random_trace(seed);
             let judge = Judge::new(&trace);
             let mut random = fastrand::Rng::with_seed(seed);
@@ -180,6 +180,6 @@ mod tests {
             assert!(inversions(&calmer) <= inversions(&order), "seed {seed}");
             shorter += usize::from(switches(&trace, &calmer) < switches(&trace, &order));
         }
-        assert!(shorter >= enough(100), "only {shorter} runs became calmer");
+        assert!(shorter >= enough(300), "only {shorter} runs became calmer");
     }
 }

@@ -224,7 +224,7 @@ impl Image {
 
     /// The names of all functions.
     pub(super) fn function_names(&self) -> impl Iterator<Item = String> {
-        self.functions.iter().map(|(_, _, linked)| demangle(linked).to_string())
+        self.functions.iter().map(|(_, _, linked)| demangle(linked))
     }
 
     /// Where the function begins and ends that an instruction belongs to.
