@@ -107,6 +107,44 @@ fn what_is_ordered_does_not_race() {
     }
 }
 
+/// The cases of a program that is told by an argument which of them to run.
+fn cases(program: &str) -> Vec<String> {
+    let source = std::fs::read_to_string(root().join(format!("testdata/jvm/{program}.java")));
+    let is_case =
+        |line: &str| Some(line.trim().strip_prefix("case \"")?.split_once('"')?.0.to_owned());
+    source.unwrap().lines().filter_map(is_case).collect()
+}
+
+#[test]
+fn what_only_this_run_kept_apart_is_found_or_said() {
+    let cases = cases("ByChance");
+    assert!(cases.len() > 25);
+    for case in cases {
+        let (status, out, err) = run(&["--check", "race,deadlock"], &["ByChance", &case]);
+        assert!(status == 1 || status == 3, "{case}: {status}\n{out}{err}");
+        let reasons = [
+            "PREDICTED",
+            "OBSERVED",
+            "in the order of this run",
+            "matter of chance",
+            "wait forever",
+            "forever",
+            "one thread executed",
+        ];
+        assert!(reasons.iter().any(|reason| out.contains(reason)), "{case}: {out}{err}");
+    }
+}
+
+#[test]
+fn what_does_not_depend_on_chance_is_complete() {
+    let cases = cases("ByDesign");
+    assert!(cases.len() > 20);
+    for case in cases {
+        let (status, out, err) = run(&["--check", "race,deadlock"], &["ByDesign", &case]);
+        assert_eq!(status, 0, "{case}\n{out}{err}");
+    }
+}
+
 /// The findings of a run, without the numbers of objects.
 fn findings(words: &[&str], program: &[&str]) -> Vec<String> {
     let (status, out, err) = run(words, program);

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{HashMap, JvmError};
 
 /// The version of the agent's log that this reader understands.
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 
 /// A field of a class.
 #[derive(Clone, Debug)]
@@ -42,6 +42,8 @@ pub(super) struct Dictionary {
     pub(super) methods: HashMap<u64, String>,
     /// The classes that have an initialiser.
     pub(super) initialisers: HashMap<u64, String>,
+    /// The names of the classes that these extend.
+    pub(super) extended: HashMap<u64, String>,
     pub(super) threads: BTreeMap<u32, Thread>,
     /// The threads that have not been taken notice of, where the agent sends what it records.
     pub(super) new_threads: Vec<u32>,
@@ -111,6 +113,7 @@ impl Dictionary {
             "K" => drop(self.keys.insert(small?, text.parse().ok()?)),
             "F" => drop(self.fields.insert(small?, field(&text)?)),
             "I" => drop(self.initialisers.insert(number, dotted(&text))),
+            "H" => drop(self.extended.insert(number, dotted(&text))),
             "M" => {
                 let (class, name) = text.rsplit_once('.')?;
                 self.methods.insert(number, format!("{}.{name}", dotted(class)));
@@ -214,7 +217,7 @@ mod tests {
     #[test]
     fn a_line_that_is_not_finished_is_left_out() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "V\t4\t17\nC\t1\tA\nC\t2\tB").unwrap();
+        std::fs::write(file.path(), "V\t5\t17\nC\t1\tA\nC\t2\tB").unwrap();
         let dictionary = Dictionary::read(file.path()).unwrap();
         assert_eq!((dictionary.classes.len(), &*dictionary.java), (1, "17"));
         std::fs::write(file.path(), "V\t9\t17\n").unwrap();

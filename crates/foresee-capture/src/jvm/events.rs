@@ -2,6 +2,7 @@
 
 mod boards;
 mod calls;
+mod doubts;
 mod shared;
 mod sync;
 
@@ -12,6 +13,7 @@ use foresee_trace::{
     Position, ReadError, Remarks, ThreadId, TooManyNames, Value, VarId, entry,
 };
 
+use super::certain::How;
 use super::dictionary::Dictionary;
 use super::locks::Locks;
 use super::merge::Merge;
@@ -90,6 +92,8 @@ pub(super) struct JvmSource {
     boards: HashMap<u64, boards::Board>,
     sharing: shared::Sharing,
     locks: Locks,
+    /// What is certain about the order of steps, where that is asked for.
+    doubts: Option<Box<doubts::Doubts>>,
     lock_names: HashMap<u64, LockId>,
     condition_names: HashMap<u64, CondId>,
     places: HashMap<u32, LocId>,
@@ -128,7 +132,10 @@ impl JvmSource {
 
     /// The events of a program that is still running.
     pub(super) fn growing(most: usize) -> JvmSource {
-        JvmSource::with(Merge::growing(), Arc::default(), Arc::new(Objects::growing()), most)
+        let objects = Arc::new(Objects::growing());
+        let mut source = JvmSource::with(Merge::growing(), Arc::default(), objects, most);
+        source.compare();
+        source
     }
 
     fn with(
@@ -151,6 +158,7 @@ impl JvmSource {
             boards: HashMap::default(),
             sharing: shared::Sharing::default(),
             locks: Locks::default(),
+            doubts: None,
             lock_names: HashMap::default(),
             condition_names: HashMap::default(),
             places: HashMap::default(),
@@ -379,6 +387,8 @@ impl JvmSource {
         let old = self.threads[i].old.take();
         let is_new = !self.targets.contains_key(&target);
         let var = self.variable(target)?;
+        let (reads, writes, is_atomic) = (op.reads(), op.writes(), op.is_atomic());
+        self.note_access(i, var, How { reads, writes, is_atomic, is_blind: false });
         let id = self.threads[i].id;
         // Fields are zero at first. Where that matters to a specification, it is said; and of static fields always, because a read
         // that finds zero later could have come before the write. An object may be a copy, whose fields are not zero.
@@ -431,6 +441,7 @@ impl JvmSource {
         if by == i && then == count {
             return Ok(());
         }
+        self.doubt(|doubts| doubts.certain.channel(i, record.object));
         let var = self.variable(Target::Channel(record.object))?;
         let event = self.event(i, Op::Rmw, record)?.with_target(var.0);
         let values = [Value::Int(steps), Value::Int(steps + 1)];
@@ -450,6 +461,12 @@ impl JvmSource {
     ) -> Result<()> {
         self.active(i);
         let var = self.variable(Target::Collection(record.object))?;
+        let is_blind = is_change && record.value == 1;
+        self.note_access(
+            i,
+            var,
+            How { reads: true, writes: is_change, is_atomic: false, is_blind },
+        );
         let variable = entry(&mut self.variables, var.index());
         let changes = match variable.value {
             Some(Value::Int(changes)) => changes,
@@ -472,6 +489,7 @@ impl JvmSource {
         let arguments = std::mem::take(&mut self.threads[i].arguments);
         let event = self.event(i, op, record)?.with_target(method.0);
         self.push(i, event.with_values(&arguments, &mut batch.pool), batch);
+        self.doubt(|doubts| doubts.certain.watch(i));
         Ok(())
     }
 
@@ -500,6 +518,7 @@ impl JvmSource {
 
     fn add(&mut self, i: usize, record: &Record, batch: &mut Batch) -> Result<()> {
         self.reach(i, record, batch)?;
+        self.note(i, record);
         let target = match self.dictionary.keys.get(&record.site) {
             Some(&key) => Target::Field(record.object, key),
             None => Target::Element(record.object, record.index),
@@ -519,7 +538,23 @@ impl JvmSource {
                 Ok(())
             }
             Kind::Object => self.describe(i, record, batch),
-            Kind::Begin => Ok(()),
+            // What they tell is only about what is certain.
+            Kind::Begin
+            | Kind::TaskBegin
+            | Kind::TaskEnd
+            | Kind::Waits
+            | Kind::Give
+            | Kind::Got
+            | Kind::Removed
+            | Kind::Told
+            | Kind::Permits
+            | Kind::Raised
+            | Kind::Lowered
+            | Kind::Counted
+            | Kind::Initialising
+            | Kind::Hold
+            | Kind::Unhold
+            | Kind::Key => Ok(()),
             Kind::Lost => {
                 self.unordered("a step was lost because the stack of its thread was full");
                 Ok(())
@@ -559,10 +594,14 @@ impl JvmSource {
             Kind::Miss => self.miss(i, record, batch),
             Kind::Initialised => {
                 let var = self.variable(Target::Class(record.object))?;
+                self.doubt(|doubts| doubts.certain.write_order(i, var.0));
                 self.simple(i, Op::VolatileWrite, var.0, record, batch)
             }
             Kind::InitialisationSeen => match self.targets.get(&Target::Class(record.object)) {
-                Some(&var) => self.simple(i, Op::VolatileRead, var.0, record, batch),
+                Some(&var) => {
+                    self.doubt(|doubts| doubts.certain.read_run(i, var.0));
+                    self.simple(i, Op::VolatileRead, var.0, record, batch)
+                }
                 // It ended before anything was recorded, or is still under way in this very thread.
                 None => Ok(()),
             },
@@ -613,6 +652,7 @@ impl EventSource for JvmSource {
                 None => {
                     self.is_over = true;
                     self.last(batch)?;
+                    self.tell_doubts();
                 }
             }
         }

@@ -225,7 +225,7 @@ mod tests {
         Ok(frames.len())
     }
 
-    const MAIN: &[u8] = b"V\t4\t17\nT\t1\t99 - main\n";
+    const MAIN: &[u8] = b"V\t5\t17\nT\t1\t99 - main\n";
 
     #[test]
     fn records_become_events_a_round_later_and_may_come_before_the_name() {
@@ -259,7 +259,7 @@ mod tests {
         }
         let mut log = LiveLog::new(8);
         let names: String = (0..9).map(|i| format!("T\t{i}\t{i} - t\n")).collect();
-        let names = ["V\t4\t17\n", &names].concat();
+        let names = ["V\t5\t17\n", &names].concat();
         let told = read(&mut log, &piece(NAMES, names.as_bytes(), false)).unwrap_err();
         assert!(told.contains("more than 8 threads"), "{told}");
         let mut log = LiveLog::new(8);

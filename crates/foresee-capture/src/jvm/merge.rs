@@ -215,7 +215,7 @@ mod tests {
     }
 
     fn log(folder: &Path, threads: &[Vec<Vec<u8>>]) -> JvmLog {
-        let mut names = "V\t4\t17\n".to_owned();
+        let mut names = "V\t5\t17\n".to_owned();
         for (i, records) in threads.iter().enumerate() {
             names += &format!("T\t{}\t{} - T{i}\n", i + 1, 100 + i);
             // A page that says that the first half is in use, and nothing else was written.

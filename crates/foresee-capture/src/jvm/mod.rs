@@ -3,8 +3,10 @@
 //! A process has a folder `PID.jvm` with a file of names and a file of records for each thread. A record has the ticket of its
 //! stripe, and the order of events is program order and the order of tickets.
 
+mod certain;
 mod dictionary;
 mod events;
+mod initialisers;
 mod launch;
 mod live;
 mod locks;

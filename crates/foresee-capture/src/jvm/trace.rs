@@ -38,6 +38,7 @@ impl<'l> JvmTrace<'l> {
         let objects = Arc::new(Objects::read(log).map_err(damaged)?);
         let most = (memory / 2 / VARIABLE).max(1);
         let mut source = JvmSource::new(log, &objects, most)?;
+        source.compare();
         let mut pass = FirstPass::new(Batch::default());
         let mut batch = Batch::default();
         while source.next_batch(&mut batch)? {

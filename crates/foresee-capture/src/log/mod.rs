@@ -23,6 +23,7 @@ mod unseen;
 #[cfg(test)]
 mod unseen_tests;
 mod waiting;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -43,8 +44,9 @@ pub use records::{Record, Records, What};
 use records::{Seen, Skip};
 use segments::{BLOCK, Segments};
 use semaphores::Semaphores;
-pub(crate) use source::Prior;
 pub use source::{LogSource, Stats};
+pub(crate) use source::{Prior, listed};
+pub(crate) use waits::Waits;
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 type HashSet<K> = std::collections::HashSet<K, foldhash::fast::RandomState>;

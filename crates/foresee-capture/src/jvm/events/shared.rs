@@ -42,6 +42,7 @@ impl JvmSource {
         if is_shared && self.objects.is_crossing(record.object) {
             self.sharing.roots.insert(record.object, (record.object, i));
             let var = self.variable(Target::Shared(record.object))?;
+            self.doubt(|doubts| doubts.certain.write_order(i, var.0));
             self.simple(i, Op::VolatileWrite, var.0, record, batch)?;
         }
         Ok(())
@@ -52,6 +53,7 @@ impl JvmSource {
         let Some(&(root, by)) = self.sharing.roots.get(&record.object) else { return Ok(()) };
         if by != i && self.sharing.reached.insert((i, root)) {
             let var = self.variable(Target::Shared(root))?;
+            self.doubt(|doubts| doubts.certain.read_order(i, var.0));
             self.simple(i, Op::VolatileRead, var.0, record, batch)?;
         }
         Ok(())

@@ -18,6 +18,8 @@ impl JvmSource {
         self.threads[i].request = None;
         let attempt = self.threads[i].attempt.take();
         let lock = self.lock(record.object)?;
+        let waits = attempt.is_none();
+        self.doubt(|doubts| doubts.acquire(i, record.object, is_shared, waits));
         if !self.locks.acquire(record.object, i, is_shared) {
             let name = self.names.locks.get(lock).to_owned();
             self.unordered(&format!("a release of {name} was not seen"));
@@ -41,6 +43,7 @@ impl JvmSource {
     ) -> Result<()> {
         // The code of a handler may leave a monitor twice, and the second time fails.
         if self.locks.release(record.object, i, is_shared) {
+            self.doubt(|doubts| doubts.release(i, record.object));
             let lock = self.lock(record.object)?;
             let op = if is_shared { Op::ReleaseShared } else { Op::Release };
             let event = self.event(i, op, record)?.with_target(lock.0);
@@ -59,6 +62,7 @@ impl JvmSource {
         let lock = self.lock(record.value)?;
         let condition = self.condition(record.object)?;
         let op = if is_begin { Op::WaitBegin } else { Op::WaitEnd };
+        self.doubt(|doubts| doubts.wait(i, record.value, is_begin));
         let is_possible = match is_begin {
             true => self.locks.wait(record.value, i),
             false => match self.locks.wake(record.value, i) {
@@ -101,12 +105,14 @@ impl JvmSource {
             for ended in 0..self.threads.len() {
                 if self.threads[ended].has_ended && ended != i {
                     let other = self.threads[ended].id;
+                    self.doubt(|doubts| doubts.certain.join(i, ended));
                     let join = self.event(i, Op::Join, record)?.with_target(other.0);
                     self.push(i, join, batch);
                 }
             }
         }
         self.threads[child].is_known = true;
+        self.doubt(|doubts| doubts.certain.fork(i, child));
         let other = self.threads[child].id;
         let event = self.event(i, Op::Fork, record)?.with_target(other.0);
         self.push(i, event, batch);
@@ -117,6 +123,7 @@ impl JvmSource {
         if let Some(child) = self.merge.thread_of(record.object)
             && child != i
         {
+            self.doubt(|doubts| doubts.join(i, child));
             let other = self.threads[child].id;
             let event = self.event(i, Op::Join, record)?.with_target(other.0);
             self.push(i, event, batch);

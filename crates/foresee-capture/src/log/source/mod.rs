@@ -639,7 +639,7 @@ struct Unseen {
 const MOST_LISTED: usize = 8;
 
 /// `T1, T2 and T3`; of many, the first.
-fn listed(names: &[String], more: &str) -> String {
+pub(crate) fn listed(names: &[String], more: &str) -> String {
     match names.split_last() {
         Some((last, [])) => last.clone(),
         Some((last, others)) if names.len() <= MOST_LISTED => {

@@ -64,7 +64,7 @@ public final class Agent {
                     File folder = new File(out.isAbsolute() ? out : new File(file.getAbsoluteFile().getParentFile(), out.getPath()), "0-" + System.nanoTime() + ".jvm");
                     if (folder.mkdirs()) {
                         try (OutputStream names = new FileOutputStream(new File(folder, "names"))) {
-                            String text = "V\t4\t" + System.getProperty("java.version") + "\nU\t0\ta JVM was not captured: " + reason.replaceAll("\\s+", " ") + "\nE\t0\t\n";
+                            String text = "V\t5\t" + System.getProperty("java.version") + "\nU\t0\ta JVM was not captured: " + reason.replaceAll("\\s+", " ") + "\nE\t0\t\n";
                             names.write(text.getBytes(StandardCharsets.UTF_8));
                         }
                         return;

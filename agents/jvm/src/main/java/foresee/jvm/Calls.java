@@ -5,7 +5,10 @@ import java.util.Enumeration;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletionService;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Exchanger;
 import java.util.concurrent.Future;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.BaseStream;
@@ -24,6 +27,23 @@ public final class Calls {
     static final int WRITE = 2;
     /** Reads, and returns a part or a view of the collection. */
     static final int VIEW = 3;
+    /** Changes it, with a function of the program that is called for the entry. */
+    static final int COMPUTE = 4;
+    /** Changes it, and tells nothing about it, unless it is a set. */
+    static final int ADD = 0;
+
+    // What the result of a call tells about the calls of other threads.
+    static final int NOTHING = 0;
+    /** It was handed over in an earlier one. */
+    static final int ELEMENT = 1;
+    /** The same, and it is no longer there. */
+    static final int REMOVED = 2;
+    /** The same, unless this call made it. */
+    static final int MADE = 3;
+    /** The arguments may have been handed over in earlier ones. */
+    static final int ARGUMENTS = 4;
+    /** It depends on all changes. */
+    static final int ALL = 5;
 
     private enum Kind { NONE, PLAIN, CHANNEL, GLOBAL, STREAM }
 
@@ -92,8 +112,70 @@ public final class Calls {
                  "ceilingEntry", "floor", "floorKey", "floorEntry", "higher", "higherKey", "higherEntry", "lower", "lowerKey", "lowerEntry",
                  "comparator", "cardinality", "nextSetBit", "nextClearBit", "length", "getProperty", "clone", "elementAt", "firstElement",
                  "lastElement", "capacity", "search", "empty" -> READ;
+            case "add", "addFirst", "addLast", "addElement", "offer", "offerFirst", "offerLast", "addAll", "clear", "put" -> ADD;
+            case "compute", "computeIfAbsent", "computeIfPresent", "merge" -> COMPUTE;
             default -> WRITE;
         };
+    }
+
+    /** What a call of a queue may wait for: an element (0), room (1), or neither. */
+    static int waitsFor(String name) {
+        return switch (name) {
+            case "take", "takeFirst", "takeLast" -> 0;
+            case "put", "putFirst", "putLast", "transfer" -> 1;
+            default -> -1;
+        };
+    }
+
+    static final String STAMPED = "java/util/concurrent/locks/StampedLock";
+
+    /** How a thread has a stamped lock after a call that returned a stamp, or -1 if that does not change. */
+    static int hold(String name) {
+        return switch (name) {
+            case "writeLock", "writeLockInterruptibly", "tryWriteLock", "tryConvertToWriteLock" -> 0;
+            case "readLock", "readLockInterruptibly", "tryReadLock", "tryConvertToReadLock" -> 1;
+            case "tryOptimisticRead", "tryConvertToOptimisticRead" -> 2;
+            default -> -1;
+        };
+    }
+
+    /** Whether a thread no longer has a stamped lock when such a call begins. */
+    static boolean endsHold(String name) {
+        return name.startsWith("unlock") || name.startsWith("tryUnlock") || name.equals("validate");
+    }
+
+    /** What a call's result tells. */
+    static int tells(String owner, String name, String type) {
+        if (owner.equals("java/util/concurrent/Semaphore") || owner.equals(STAMPED)) {
+            // What they do is recorded as such.
+            return NOTHING;
+        }
+        char result = type.charAt(type.indexOf(')') + 1);
+        boolean hasObject = type.indexOf('L') > 0 && type.indexOf('L') < type.indexOf(')');
+        switch (name) {
+            case "forEach", "forEachOrdered", "toArray", "stream", "parallelStream", "spliterator", "toString", "clone", "drainTo", "containsAll", "equals",
+                 "reduce", "search", "reduceKeys", "reduceValues", "reduceEntries", "searchKeys", "searchValues", "searchEntries" -> {
+                return ALL;
+            }
+            case "computeIfAbsent", "computeIfPresent", "compute", "merge" -> {
+                return MADE;
+            }
+            case "append", "insert", "deleteCharAt", "delete", "reverse" -> {
+                return NOTHING;
+            }
+            case "exchange", "take", "poll", "pollFirst", "pollLast", "remove", "removeFirst", "removeLast", "pop", "takeFirst", "takeLast", "pollFirstEntry", "pollLastEntry" -> {
+                return result == 'L' ? REMOVED : result == 'V' ? NOTHING : ARGUMENTS;
+            }
+            default -> {
+                return switch (result) {
+                    case 'V' -> NOTHING;
+                    case 'L' -> ELEMENT;
+                    case '[' -> ALL;
+                    case 'Z' -> hasObject ? ARGUMENTS : ALL;
+                    default -> ALL;
+                };
+            }
+        }
     }
 
     // At run time.
@@ -147,10 +229,13 @@ public final class Calls {
         return name.startsWith("java.lang.Iterable") ? Kind.NONE : Kind.GLOBAL;
     }
 
-    /** Before a call that is followed. Each is matched by {@code end} or {@code threw}. */
-    public static void begin(Object receiver, int effect, int site) {
+    /** Before a call that is followed, with two of its arguments. Each is matched by {@code end} or {@code threw}. */
+    public static void begin(Object receiver, Object first, Object second, int effect, int site) {
         ThreadLog log = ThreadLog.current();
         Kind kind = receiver == null ? Kind.NONE : KINDS.get(receiver.getClass());
+        if ((effect == ADD || effect == WRITE || effect == COMPUTE) && Log.isOn && (kind == Kind.CHANNEL || receiver instanceof Exchanger)) {
+            give(first, second, Ids.root(receiver, log), log);
+        }
         long channel = switch (kind) {
             case CHANNEL -> Ids.root(receiver, log);
             case GLOBAL -> Threads.GLOBAL;
@@ -158,20 +243,75 @@ public final class Calls {
             default -> 0;
         };
         if (kind == Kind.PLAIN) {
-            log.note(effect == WRITE ? Op.COLLECTION_WRITE : Op.COLLECTION_READ, site, Ids.root(receiver, log), 0);
+            int op = effect == READ || effect == VIEW ? Op.COLLECTION_READ : Op.COLLECTION_WRITE;
+            boolean isBlind = effect == ADD && !(receiver instanceof Set);
+            log.note(op, site, Ids.root(receiver, log), isBlind ? 1 : 0);
         }
         log.call(channel);
+        if (effect == COMPUTE && first != null && receiver instanceof ConcurrentHashMap) {
+            element(Op.KEY, first, channel, log);
+            log.holdKey();
+        }
     }
 
-    public static void end(Object result, Object receiver, int effect) {
+    /** Hands the arguments over, before the call begins: whoever gets them afterwards comes after this. */
+    private static void give(Object first, Object second, long channel, ThreadLog log) {
+        if (first != null) {
+            element(Op.GIVE, first, channel, log);
+        }
+        if (second != null) {
+            element(Op.GIVE, second, channel, log);
+        }
+        if (first == null && second == null) {
+            log.tell(Op.GIVE, 0, 0, channel, 0);
+        }
+    }
+
+    private static void element(int op, Object element, long channel, ThreadLog log) {
+        int type = Values.type(element);
+        log.tell(op, type, 0, channel, Values.bits(element, type, log));
+    }
+
+    /** After a call; {@code tells} is what its result tells, as {@code tells} says. */
+    public static void end(Object result, Object receiver, Object first, Object second, int effect, int tells) {
         ThreadLog log = ThreadLog.current();
         log.returned();
+        if (tells != NOTHING && Log.isOn && receiver != null) {
+            Kind kind = KINDS.get(receiver.getClass());
+            if (kind == Kind.CHANNEL || receiver instanceof Exchanger) {
+                learn(result, first, second, tells, Ids.root(receiver, log), log);
+            } else if (kind == Kind.PLAIN && effect == ADD && result != null) {
+                log.tell(Op.TOLD, 0, 0, Ids.root(receiver, log), 0);
+            }
+        }
         if (receiver instanceof CompletionService<?> && result instanceof Future<?>) {
             // The submission returns a future that may have ended, too, but the program has not learnt that.
             log.note(Op.LOOK, 0, Ids.of(result, log), 0);
         }
         if (effect == VIEW && result != null && isView(result)) {
             Ids.link(result, receiver, log);
+        }
+    }
+
+    private static void learn(Object result, Object first, Object second, int tells, long channel, ThreadLog log) {
+        switch (tells) {
+            case ELEMENT, REMOVED, MADE -> {
+                if (result != null) {
+                    element(tells == REMOVED ? Op.REMOVED : Op.GOT, result, channel, log);
+                    if (tells == MADE) {
+                        element(Op.GIVE, result, channel, log);
+                    }
+                }
+            }
+            case ARGUMENTS -> {
+                if (first != null) {
+                    element(Op.GOT, first, channel, log);
+                }
+                if (second != null) {
+                    element(Op.GOT, second, channel, log);
+                }
+            }
+            default -> log.tell(Op.TOLD, 0, 0, channel, 0);
         }
     }
 
@@ -183,6 +323,31 @@ public final class Calls {
     public static void threw(Throwable thrown, int site) {
         ThreadLog.current().returned();
         Threads.threw(thrown, site);
+    }
+
+    /** Before a call that may wait for an element, or for room for one. */
+    public static void waits(Object queue, int forRoom) {
+        if (Log.isOn && queue instanceof BlockingQueue<?> blocking && (forRoom == 0 || blocking.remainingCapacity() < Integer.MAX_VALUE / 2)
+                && KINDS.get(queue.getClass()) == Kind.CHANNEL) {
+            ThreadLog log = ThreadLog.current();
+            log.tell(Op.WAITS, 0, 0, Ids.root(queue, log), forRoom);
+        }
+    }
+
+    /** After a stamped lock has returned a stamp; 0 is none. */
+    public static void hold(long stamp, Object lock, int how) {
+        // What is read without a stamp is not used, either.
+        if ((stamp != 0 || how == 2) && Log.isOn) {
+            ThreadLog log = ThreadLog.current();
+            log.tell(Op.HOLD, 0, 0, Ids.of(lock, log), how);
+        }
+    }
+
+    public static void unhold(Object lock) {
+        if (Log.isOn) {
+            ThreadLog log = ThreadLog.current();
+            log.tell(Op.UNHOLD, 0, 0, Ids.of(lock, log), 0);
+        }
     }
 
     /** Before a call that is not followed. */

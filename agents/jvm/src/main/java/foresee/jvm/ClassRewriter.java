@@ -48,9 +48,14 @@ final class ClassRewriter extends ClassVisitor {
         this.watch = watch;
         title = facts.name.replace('/', '.');
         isLeftOut = filter.leavesOut(title);
-        type = facts.hasInitialiser ? types.incrementAndGet() : 0;
+        // A class whose superclass is initialised first may have to wait for that.
+        boolean hasSuper = facts.superName != null && !Transformer.isJdk(facts.superName) && !facts.isInterface;
+        type = facts.hasInitialiser || hasSuper ? types.incrementAndGet() : 0;
         if (type != 0) {
             Log.add(lines, "I", type, title);
+            if (hasSuper) {
+                Log.add(lines, "H", type, facts.superName.replace('/', '.'));
+            }
         }
         Sites.declare(loader, title, type, facts);
         for (ClassFacts.Field field : facts.fields) {

@@ -83,6 +83,11 @@ final class CodeRewriter extends MethodVisitor {
             ClassRewriter.push(mv, type.type);
             rt("uses", "(I)V");
         }
+        if (type.type != 0 && isInitialiser) {
+            ClassRewriter.push(mv, type.type);
+            pushSite();
+            rt("initialising", "(II)V");
+        }
         if (isSynchronized) {
             pushMonitor();
             pushSite();

@@ -1,5 +1,7 @@
 package foresee.jvm;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 import org.objectweb.asm.Label;
 import org.objectweb.asm.MethodVisitor;
@@ -263,20 +265,41 @@ final class Helpers {
             boolean hasObject = result.getSort() == Type.OBJECT;
             String full = owner.replace('/', '.') + "." + name;
             int watched = Transformer.Watch.matches(watch.methods(), full) ? Methods.number(full) : 0;
+            int tells = effect == Calls.VIEW ? Calls.NOTHING : Calls.tells(owner, name, type);
+            boolean isStamped = origin.equals(Calls.STAMPED);
             return new Redirect(key("opaque"), helperType(), code -> guarded(code, () -> {
+                int waits = Calls.waitsFor(name);
+                if (waits >= 0) {
+                    code.visitVarInsn(Opcodes.ALOAD, 0);
+                    ClassRewriter.push(code, waits);
+                    code.visitMethodInsn(Opcodes.INVOKESTATIC, CALLS, "waits", "(" + OBJECT + "I)V", false);
+                }
+                if (isStamped && Calls.endsHold(name)) {
+                    code.visitVarInsn(Opcodes.ALOAD, 0);
+                    code.visitMethodInsn(Opcodes.INVOKESTATIC, CALLS, "unhold", "(" + OBJECT + ")V", false);
+                }
                 if (watched != 0) {
                     arguments(code, "(L" + receiver + ";" + type.substring(1));
                     told(code, "call", watched);
                 }
                 code.visitVarInsn(Opcodes.ALOAD, 0);
+                elements(code);
                 ClassRewriter.push(code, effect);
                 code.visitVarInsn(Opcodes.ILOAD, site());
-                code.visitMethodInsn(Opcodes.INVOKESTATIC, CALLS, "begin", "(" + OBJECT + "II)V", false);
+                code.visitMethodInsn(Opcodes.INVOKESTATIC, CALLS, "begin", "(" + OBJECT + OBJECT + OBJECT + "II)V", false);
             }, () -> {
                 code.visitInsn(hasObject ? Opcodes.DUP : Opcodes.ACONST_NULL);
                 code.visitVarInsn(Opcodes.ALOAD, 0);
+                elements(code);
                 ClassRewriter.push(code, effect);
-                code.visitMethodInsn(Opcodes.INVOKESTATIC, CALLS, "end", "(" + OBJECT + OBJECT + "I)V", false);
+                ClassRewriter.push(code, tells);
+                code.visitMethodInsn(Opcodes.INVOKESTATIC, CALLS, "end", "(" + OBJECT + OBJECT + OBJECT + OBJECT + "II)V", false);
+                if (isStamped && Calls.hold(name) >= 0) {
+                    code.visitInsn(Opcodes.DUP2);
+                    code.visitVarInsn(Opcodes.ALOAD, 0);
+                    ClassRewriter.push(code, Calls.hold(name));
+                    code.visitMethodInsn(Opcodes.INVOKESTATIC, CALLS, "hold", "(J" + OBJECT + "I)V", false);
+                }
                 if (watched != 0) {
                     arguments(code, "(L" + receiver + ";)V");
                     if (result.getSort() != Type.VOID) {
@@ -292,6 +315,26 @@ final class Helpers {
                     told(code, "returned", watched);
                 }
             }));
+        }
+
+        /** Pushes the first and the last argument that may be an element of a collection, or nothing in their places. */
+        private void elements(MethodVisitor code) {
+            List<Integer> elements = new ArrayList<>();
+            int local = 1;
+            for (Type argument : Type.getArgumentTypes(type)) {
+                String name = argument.getDescriptor();
+                if (argument.getSort() == Type.OBJECT && !name.startsWith("Ljava/util/function/") && !name.equals("Ljava/util/concurrent/TimeUnit;")) {
+                    elements.add(local);
+                }
+                local += argument.getSize();
+            }
+            for (int i = 0; i < 2; i++) {
+                if (i < elements.size()) {
+                    code.visitVarInsn(Opcodes.ALOAD, elements.get(i == 0 ? 0 : elements.size() - 1));
+                } else {
+                    code.visitInsn(Opcodes.ACONST_NULL);
+                }
+            }
         }
 
         /** Records the first arguments of the helper as those of an event. */

@@ -35,7 +35,7 @@ final class JdkRewriter {
     /** Classes that are rewritten with those that are nested in them. */
     private static final List<String> FAMILIES = List.of(COMPLETABLE, TASK, FORK_JOIN, CONCURRENT + "SubmissionPublisher");
     private static final List<String> SINGLE = List.of(THREAD, FUTURE, COUNTED, CONCURRENT + "ThreadPoolExecutor", CONCURRENT + "ScheduledThreadPoolExecutor",
-            CONCURRENT + "CountDownLatch", CONCURRENT + "CyclicBarrier", CONCURRENT + "Phaser", CONCURRENT + "Exchanger", "java/util/Timer", PROCESS, CONSTRUCTOR);
+            CONCURRENT + "CountDownLatch", CONCURRENT + "CyclicBarrier", CONCURRENT + "Phaser", CONCURRENT + "Exchanger", CONCURRENT + "Semaphore", "java/util/Timer", "java/util/TimerThread", PROCESS, CONSTRUCTOR);
     /** Classes of later versions. */
     private static final List<String> LATER = List.of(VIRTUAL, CONCURRENT + "ThreadPerTaskExecutor");
 
@@ -127,19 +127,20 @@ final class JdkRewriter {
                     case "awaitTermination", "isTerminated" -> descriptor.endsWith(")Z") ? answer(next) : next;
                     default -> next;
                 };
-                case "FutureTask" -> futureTask(name, next);
-                case "CompletableFuture" -> completable(nested >= 0 || isStatic, simple.endsWith("$Signaller"), name, next);
-                case "ForkJoinTask" -> task(nested >= 0, isStatic, name, next);
+                case "FutureTask" -> futureTask(name, isPublic && descriptor.startsWith("()") && isWait(name) ? waiting(next) : next);
+                case "CompletableFuture" -> completable(nested >= 0 || isStatic, simple.endsWith("$Signaller"), name,
+                        isPublic && nested < 0 && descriptor.startsWith("()") && isWait(name) ? waiting(next) : next);
+                case "ForkJoinTask" -> task(nested >= 0, isStatic, name, descriptor, isPublic && nested < 0 && descriptor.startsWith("()") && isWait(name) ? waiting(next) : next);
                 case "ForkJoinPool" -> forkJoin(nested >= 0, name, descriptor, isPublic && !isStatic, next);
                 case "CountedCompleter" -> pending(status(name, next));
                 case "CountDownLatch" -> switch (name) {
                     case "countDown" -> entry(next, "post", 0);
-                    case "await" -> descriptor.endsWith(")Z") ? answer(next) : exit(next, "look");
+                    case "await" -> descriptor.endsWith(")Z") ? answer(next) : waiting(exit(next, "look"));
                     case "getCount" -> exit(next, "miss");
                     default -> next;
                 };
                 case "CyclicBarrier" -> switch (name) {
-                    case "await" -> around(entry(next, "post", 0), "look");
+                    case "await" -> around(entry(descriptor.startsWith("()") ? waiting(next) : next, "arrives", 0), "look");
                     case "dowait" -> calls(timeouts(next), "java/lang/Runnable", "run", true);
                     case "reset" -> entry(next, "post", 0);
                     case "isBroken", "getNumberWaiting" -> exit(next, "miss");
@@ -147,6 +148,7 @@ final class JdkRewriter {
                 };
                 case "Phaser" -> phaser(name, isPublic, next);
                 case "Exchanger" -> name.equals("exchange") ? around(entry(timeouts(next), "post", 0), "look") : next;
+                case "Semaphore" -> nested < 0 ? semaphore(name, descriptor, next) : next;
                 case "SubmissionPublisher" -> isPublic && nested < 0 && !isStatic || name.equals("consume") ? global(next) : next;
                 default -> next;
             };
@@ -155,7 +157,10 @@ final class JdkRewriter {
             return name.equals("newInstance") ? sharing(next) : next;
         }
         if (type.equals("java/util/Timer")) {
-            return isPublic ? global(next) : next;
+            return isPublic ? global(next) : name.equals("sched") ? entry(next, "post", 1) : next;
+        }
+        if (type.equals("java/util/TimerThread")) {
+            return name.equals("mainLoop") ? worker(next) : next;
         }
         if (type.equals(PROCESS)) {
             boolean isStart = name.equals("start") && descriptor.startsWith("([");
@@ -173,6 +178,15 @@ final class JdkRewriter {
             return entry(next, "foresee/jvm/Threads", "interrupting", "(Ljava/lang/Thread;)V", 0);
         }
         return next;
+    }
+
+    private static boolean isWait(String name) {
+        return name.equals("get") || name.equals("join");
+    }
+
+    /** The method may wait for ever. */
+    private static MethodVisitor waiting(MethodVisitor next) {
+        return entry(next, "waits", 0);
     }
 
     /** Shares what the method returns: the JDK may keep it. */
@@ -231,7 +245,18 @@ final class JdkRewriter {
         return reads(next, TASK, "status", "I", ASKING.contains(name) ? "statusAsked" : "status");
     }
 
-    private static MethodVisitor task(boolean isNested, boolean isStatic, String name, MethodVisitor next) {
+    /** The method ends when all tasks that it was given have ended. */
+    private static MethodVisitor ended(MethodVisitor next, String descriptor) {
+        boolean isPair = descriptor.startsWith("(L" + TASK + ";");
+        return new AtReturn(next, () -> {
+            for (int local = 0; local < (isPair ? 2 : 1); local++) {
+                next.visitVarInsn(Opcodes.ALOAD, local);
+                order(next, isPair ? "look" : "lookAll", "(Ljava/lang/Object;)V");
+            }
+        });
+    }
+
+    private static MethodVisitor task(boolean isNested, boolean isStatic, String name, String descriptor, MethodVisitor next) {
         if (isNested) {
             return status(name, next);
         }
@@ -240,6 +265,9 @@ final class JdkRewriter {
             case "<init>" -> exit(seen, "post");
             case "fork", "casStatus", "getAndBitwiseOrStatus" -> entry(seen, "post", 0);
             case "doExec" -> around(entry(seen, "execBegin", 0), "execEnd");
+            // They may have executed the task themselves.
+            case "join", "get", "invoke", "quietlyJoin", "quietlyInvoke" -> exit(seen, "look");
+            case "invokeAll" -> ended(seen, descriptor);
             case "helpQuiesce" -> exitStatic(seen);
             default -> seen;
         };
@@ -254,7 +282,8 @@ final class JdkRewriter {
         return switch (name) {
             case "invoke", "execute", "submit", "externalSubmit", "lazySubmit" -> takesTask ? entry(seen, "post", 1) : seen;
             case "deregisterWorker" -> entry(seen, "post", 0);
-            case "awaitTermination", "isTerminated", "awaitQuiescence", "isQuiescent" -> descriptor.endsWith(")Z") ? answer(seen) : seen;
+            case "awaitQuiescence" -> descriptor.endsWith(")Z") ? answer(entry(seen, "helping", 0)) : seen;
+            case "awaitTermination", "isTerminated", "isQuiescent" -> descriptor.endsWith(")Z") ? answer(seen) : seen;
             case "close" -> exit(seen, "look");
             case "getActiveThreadCount", "getRunningThreadCount", "getQueuedTaskCount", "getQueuedSubmissionCount", "hasQueuedSubmissions",
                  "getStealCount", "getPoolSize", "toString" -> isAsked ? exit(seen, "miss") : seen;
@@ -266,10 +295,60 @@ final class JdkRewriter {
         MethodVisitor advancing = calls(isPublic ? timeouts(next) : next, CONCURRENT + "Phaser", "onAdvance", false);
         return switch (name) {
             case "arrive", "arriveAndDeregister", "forceTermination", "register", "bulkRegister" -> isPublic ? entry(advancing, "post", 0) : advancing;
-            case "arriveAndAwaitAdvance" -> around(entry(advancing, "post", 0), "look");
-            case "awaitAdvance", "awaitAdvanceInterruptibly" -> around(advancing, "look");
+            case "arriveAndAwaitAdvance" -> around(entry(waiting(advancing), "post", 0), "look");
+            case "awaitAdvance", "awaitAdvanceInterruptibly" -> around(waiting(advancing), "look");
             case "getPhase", "getRegisteredParties", "getArrivedParties", "getUnarrivedParties", "isTerminated" -> exit(advancing, "miss");
             default -> advancing;
+        };
+    }
+
+    /** The number of permits is the first argument, or one. */
+    private static MethodVisitor semaphore(String name, String descriptor, MethodVisitor next) {
+        boolean hasNumber = descriptor.startsWith("(I");
+        Runnable number = () -> {
+            if (hasNumber) {
+                next.visitVarInsn(Opcodes.ILOAD, 1);
+            } else {
+                next.visitInsn(Opcodes.ICONST_1);
+            }
+        };
+        Runnable semaphore = () -> next.visitVarInsn(Opcodes.ALOAD, 0);
+        String step = switch (name) {
+            case "<init>" -> hasNumber ? "made" : null;
+            case "acquire", "acquireUninterruptibly" -> "lowered";
+            case "tryAcquire" -> "tried";
+            case "release" -> "raising";
+            case "drainPermits", "reducePermits", "availablePermits" -> "counted";
+            default -> null;
+        };
+        if (step == null) {
+            return next;
+        }
+        return switch (step) {
+            case "raising" -> new MethodVisitor(Opcodes.ASM9, next) {
+                @Override
+                public void visitCode() {
+                    super.visitCode();
+                    semaphore.run();
+                    number.run();
+                    order(mv, step, "(Ljava/lang/Object;I)V");
+                }
+            };
+            case "tried" -> new AtReturn(next, () -> {
+                next.visitInsn(Opcodes.DUP);
+                semaphore.run();
+                number.run();
+                order(next, step, "(ZLjava/lang/Object;I)V");
+            });
+            case "counted" -> new AtReturn(next, () -> {
+                semaphore.run();
+                order(next, step, "(Ljava/lang/Object;)V");
+            });
+            default -> new AtReturn(next, () -> {
+                semaphore.run();
+                number.run();
+                order(next, step, "(Ljava/lang/Object;I)V");
+            });
         };
     }
 
@@ -428,17 +507,19 @@ final class JdkRewriter {
         return new MethodVisitor(Opcodes.ASM9, next) {
             @Override
             public void visitMethodInsn(int opcode, String owner, String name, String descriptor, boolean isInterface) {
-                boolean isRun = owner.equals("java/lang/Runnable") && name.equals("run");
+                boolean isRun = (owner.equals("java/lang/Runnable") || owner.equals("java/util/TimerTask")) && name.equals("run");
                 if (isRun) {
                     super.visitInsn(Opcodes.DUP);
                     super.visitInsn(Opcodes.DUP);
-                    order(mv, "look", "(Ljava/lang/Object;)V");
+                    super.visitVarInsn(Opcodes.ALOAD, 0);
+                    order(mv, "begins", "(Ljava/lang/Object;Ljava/lang/Object;)V");
                 }
                 super.visitMethodInsn(opcode, owner, name, descriptor, isInterface);
                 if (isRun) {
                     order(mv, "post", "(Ljava/lang/Object;)V");
                     super.visitVarInsn(Opcodes.ALOAD, 0);
                     order(mv, "post", "(Ljava/lang/Object;)V");
+                    order(mv, "ends", "()V");
                 }
             }
         };

@@ -18,7 +18,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 final class Log {
     /** The version of the records and names, which the reader checks. */
-    private static final int VERSION = 4;
+    private static final int VERSION = 5;
 
     /** Whether events are recorded. */
     static volatile boolean isOn;

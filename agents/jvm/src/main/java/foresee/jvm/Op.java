@@ -33,6 +33,12 @@ final class Op {
     static final int BEGIN = 22;
     static final int END = 23;
 
+    /** A thread begins with a task that any other could have executed, and ends it. With an object, that executes one after the other, in order if the value is 1; with the value 2, it does its work after others. */
+    static final int TASK_BEGIN = 24;
+    static final int TASK_END = 25;
+    /** A thread is about to wait for what others post at the object, or give to it; with the value 1, for room in it. */
+    static final int WAITS = 26;
+
     static final int WAIT_BEGIN = 30;
     static final int WAIT_END = 31;
     static final int NOTIFY = 32;
@@ -49,9 +55,31 @@ final class Op {
     /** A look that found that something has not happened, so it comes before all posts from now on. */
     static final int MISS = 45;
 
-    /** A plain collection of the JDK is read or changed. */
+    /** A thread is about to hand something to the object of a channel; without a type, only to change that object. */
+    static final int GIVE = 46;
+    /** A thread got something from the object of a channel. */
+    static final int GOT = 47;
+    /** The same, and it is no longer there. */
+    static final int REMOVED = 48;
+    /** A thread has learnt of all changes of the object of a channel. */
+    static final int TOLD = 49;
+
+    /** A plain collection of the JDK is read or changed; the value is 1 if nothing is learnt by a change. */
     static final int COLLECTION_READ = 50;
     static final int COLLECTION_WRITE = 51;
+
+    /** A semaphore is made, with so many permits; raised; lowered; looked at. */
+    static final int PERMITS = 52;
+    static final int RAISED = 53;
+    static final int LOWERED = 54;
+    static final int COUNTED = 55;
+    /** A static initialiser begins. */
+    static final int INITIALISING = 56;
+    /** A thread has an object to itself, or shares it with others (value 1), and gives it back. Not a lock: the order is that of its channel. */
+    static final int HOLD = 57;
+    static final int UNHOLD = 58;
+    /** A thread has the entry of a map with this key to itself, until it gives it back with the value 1. */
+    static final int KEY = 59;
 
     /** An argument of the call that comes next. */
     static final int ARGUMENT = 60;

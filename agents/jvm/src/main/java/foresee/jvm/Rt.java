@@ -299,6 +299,13 @@ public final class Rt {
 
     // Classes.
 
+    /** At the beginning of a static initialiser. */
+    public static void initialising(int type, int site) {
+        if (Log.isOn) {
+            ThreadLog.current().note(Op.INITIALISING, site, -2L - type, 0);
+        }
+    }
+
     /** At the end of a static initialiser. */
     public static void initialised(int type, int site) {
         if (Log.isOn) {

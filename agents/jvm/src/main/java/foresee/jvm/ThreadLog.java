@@ -41,6 +41,10 @@ public final class ThreadLog extends RecordFile {
     private int index;
     private int site;
     private boolean isVolatile;
+    /** Whether the agent itself asks an object of the JDK something. */
+    boolean isAsking;
+    /** The pool whose tasks the thread last waited for. */
+    Object helped;
     /** What an access through a handle found. */
     Object found;
 
@@ -50,6 +54,8 @@ public final class ThreadLog extends RecordFile {
     /** The channels of calls into the JDK that order threads, and that have not returned. */
     private long[] calls = new long[8];
     private int open;
+    /** Which of them have the entry of a map to themselves, one bit each. */
+    private long keys;
     /** The classes whose initialisation this thread comes after, one bit each. */
     private long[] initialised = new long[4];
     /** Whether everything that this thread does is in the order of the global channel. */
@@ -508,6 +514,17 @@ public final class ThreadLog extends RecordFile {
         }
         enter();
         open--;
+        if (open < Long.SIZE && (keys & 1L << open) != 0) {
+            keys &= ~(1L << open);
+            tell(Op.UNHOLD, 0, 0, calls[open], 1);
+        }
+    }
+
+    /** The call has the entry of a map to itself. */
+    void holdKey() {
+        if (open > 0 && open <= Long.SIZE) {
+            keys |= 1L << open - 1;
+        }
     }
 
     /** Whether the thread has not come after the initialisation of this class yet. */

@@ -89,7 +89,7 @@ public final class Threads {
     public static void interrupting(Thread thread) {
         if (Log.isOn) {
             ThreadLog log = ThreadLog.current();
-            log.note(Op.POST, log.here(), Ids.of(thread, log), 0);
+            log.note(Op.POST, log.here(), Ids.of(thread, log), Order.ONE);
         }
     }
 
