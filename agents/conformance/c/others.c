@@ -1,6 +1,6 @@
 /* Barriers, semaphores, spin locks and once.
 expect
-main: vw(s)=1 fork(T1) rmw(b.round1) vr(b.round1) rmw(b.round2) vr(b.round2) rmw(s)=0->1 vr(o)=1 join(T1) try(spin) acq(spin) rel(spin) rmw(s)=1->0 vr(s)
+main: vw(s)=1 fork(T1) rmw(b.round1) vr(b.round1) rmw(b.round2) vr(b.round2) rmw(s)=0->1 vr(o)=1 join(T1) try(spin) acq(spin) rel(spin) rmw(s)=1->0 vr(s)=0
 T1: rmw(s)=1->0 acq(spin) w(x)=5 rel(spin) w(once_ran)=1 vw(o)=1 rmw(b.round1) vr(b.round1) rmw(b.round2) vr(b.round2)
 */
 #define _GNU_SOURCE

@@ -241,6 +241,10 @@ impl JvmSource {
                     "threads gave permits of {} back that they did not have, and whether it keeps threads apart is not known",
                     of(object)
                 )),
+                Doubt::Source(object) => _ = others.insert(format!(
+                    "the permits of {} could have come from other threads, and what could happen then is not predicted",
+                    of(object)
+                )),
                 Doubt::Stamp(object) => _ = others.insert(format!(
                     "what was read with a stamp of {} was not validated",
                     of(object)
