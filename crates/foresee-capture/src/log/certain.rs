@@ -1051,11 +1051,8 @@ mod tests {
             let (mut places, mut locks, mut memory) = reached.clone();
             let at = (t, places[t]);
             match *self.threads[t].get(places[t])? {
-                Step::Acquire(lock) => {
-                    if locks[lock as usize / 2].replace(t).is_some() {
-                        return None;
-                    }
-                }
+                Step::Acquire(lock) if locks[lock as usize / 2].is_some() => return None,
+                Step::Acquire(lock) => locks[lock as usize / 2] = Some(t),
                 Step::Release(lock) => locks[lock as usize / 2] = None,
                 Step::Read(v) if !is_free && memory[v as usize] != self.saw[&at] => return None,
                 Step::Write(v) => memory[v as usize] = Some(at),
@@ -1124,7 +1121,7 @@ mod tests {
                 let (at, thread) = ((t, state.0[t]), t as u32 + 1);
                 let mut access = |v: u64, writes: bool| {
                     let does = Does { reads: !writes, writes, is_atomic: false };
-                    let unordered = certain.access(thread, 1 << 20 | 8 * v, 8, does);
+                    let unordered = certain.access(thread, (1 << 20) | (8 * v), 8, does);
                     found.extend(unordered.map(|one| (one.address & 0xff) / 8));
                 };
                 match program.threads[t][at.1] {
