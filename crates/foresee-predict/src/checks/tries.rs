@@ -9,7 +9,6 @@ use super::decided::Verdict;
 use super::pointers::{Chained, Pointers};
 use super::tally::SearchStats;
 use super::{Context, Options};
-use crate::correct::exhaustive::{Exhaustive, Shown};
 use crate::parallel::{Work, in_order};
 use crate::reorder::{Goal, Search, Sight, Wanted};
 
@@ -278,11 +277,10 @@ fn try_one(
     }
     let mut worst = Attempt::Impossible;
     let mut given_up = 0;
-    let mut impossible = vec![false; candidate.tries.len()];
     for (i, by) in candidate.tries.iter().enumerate() {
         match attempt(search, &by.goal(), budgets, reach) {
             found @ Attempt::Found(_) => return (i, found),
-            Attempt::Impossible => impossible[i] = true,
+            Attempt::Impossible => {}
             Attempt::NotFound => {
                 if worst == Attempt::Impossible {
                     worst = Attempt::NotFound;
@@ -306,34 +304,5 @@ fn try_one(
     if worst == Attempt::Impossible && !candidate.is_complete {
         worst = Attempt::NotFound;
     }
-    match worst != Attempt::Impossible && candidate.is_complete {
-        true => look_at_all(context, candidate, &impossible, budgets).unwrap_or((0, worst)),
-        false => (0, worst),
-    }
-}
-
-/// The maximum number of states that are looked at for a candidate.
-const MOST_STATES: usize = 60_000;
-
-/// Looks at all states of a short trace where searches neither reach what is tried nor rule it out. `None` if there are too
-/// many.
-fn look_at_all(
-    context: &Context<'_>,
-    candidate: &Candidate,
-    impossible: &[bool],
-    budgets: &[Budget],
-) -> Option<Verdict> {
-    let exhaustive = Exhaustive::new(context.requirements, context.options.reads)?;
-    let mut left = MOST_STATES;
-    for (i, by) in candidate.tries.iter().enumerate().filter(|&(i, _)| !impossible[i]) {
-        match exhaustive.look(&by.goal(), &mut left) {
-            Shown::Unreachable => {}
-            Shown::TooMany => return None,
-            Shown::Reached(order) => {
-                let (observed, budget, sight) = (0, budgets.len() - 1, Sight::Values);
-                return Some((i, Attempt::Found(Reached { observed, order, budget, sight })));
-            }
-        }
-    }
-    Some((0, Attempt::Impossible))
+    (0, worst)
 }

@@ -14,10 +14,8 @@
 //! | `window` | a stretch of the trace, ready to be run in other orders |
 //! | `node` | the states of its program, the steps out of them, and which need not be tried |
 //! | `search` | the levels, the width, the way to a violation and to the next window |
-//! | `exhaustive` | all states of a short trace, for goals that searches neither reach nor rule out |
 //! | `predict` | the analysis: properties and bindings, window by window |
 
-pub(crate) mod exhaustive;
 mod node;
 mod predict;
 mod search;

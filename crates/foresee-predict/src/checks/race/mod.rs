@@ -36,9 +36,7 @@ use std::collections::{HashMap, HashSet};
 use foresee_causality::judge::Seen;
 use foresee_causality::{Clocks, Order};
 use foresee_support::count::count;
-use foresee_trace::{
-    Detail, Event, Fact, Id, LocId, Name, Op, Role, Site, ThreadId, Verdict, entry,
-};
+use foresee_trace::{Detail, Event, Fact, Id, Name, Op, Role, Site, ThreadId, Verdict, entry};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{Budget, NEXT};
@@ -47,7 +45,6 @@ use super::tally::{SearchStats, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Description, ObservedViolation, Proposals};
 use crate::analysis::{AnalysisError, Stat};
-use crate::correct::exhaustive::MOST_EVENTS;
 use crate::info::RACE;
 use crate::reorder::{NONE, Sight};
 use classes::{Classes, Group, Known};
@@ -243,48 +240,6 @@ impl Race {
     }
 }
 
-/// The maximum number of pairs of accesses of two places that are all tried.
-const MOST_PAIRS: usize = 256;
-
-/// Adds all pairs of accesses of the same kinds that conflict at the two places of a pair, in a short trace; returns whether
-/// they are all there.
-fn add_all_pairs(context: &Context<'_>, pairs: &mut Vec<[u32; 2]>) -> bool {
-    let events = &context.trace.events;
-    let Some(&[a, b]) = pairs.first().filter(|_| events.len() <= MOST_EVENTS) else { return false };
-    let uninstrumented = context.uninstrumented();
-    let at = |one: u32| {
-        let one = events[one as usize];
-        let is_there = move |(_, event): &(u32, &Event)| {
-            (event.op().reads() || event.op().writes())
-                && event.op() != Op::Init
-                && event.op().writes() == one.op().writes()
-                && event.op().is_atomic() == one.op().is_atomic()
-                && event.loc() == one.loc()
-                && (one.loc() != LocId::NONE || event.var() == one.var())
-        };
-        (0..).zip(events).filter(is_there).filter(|(_, e)| !uninstrumented.contains(&e.thread()))
-    };
-    let mut all = Vec::new();
-    for (i, e) in at(a) {
-        for (j, f) in at(b) {
-            let conflict = e.var() == f.var()
-                && e.thread() != f.thread()
-                && (e.op().writes() || f.op().writes())
-                && !(e.op().is_atomic() && f.op().is_atomic());
-            if conflict && !pairs.contains(&[i.min(j), i.max(j)]) {
-                all.push([i.min(j), i.max(j)]);
-            }
-        }
-        if pairs.len() + all.len() > MOST_PAIRS {
-            return false;
-        }
-    }
-    all.sort_unstable();
-    all.dedup();
-    pairs.extend(all);
-    true
-}
-
 /// Whether all threads but one are forked, so that nothing races with the events before the first
 /// fork.
 fn has_one_root(context: &Context<'_>) -> bool {
@@ -342,14 +297,10 @@ impl Check for Race {
                 Some(kept) => {
                     by_value += usize::from(!kept.is_impossible);
                     let next = |pair: &[u32; 2]| Try { executed: Vec::new(), next: pair.to_vec() };
-                    let mut pairs = kept.pairs.clone();
-                    let is_all = !kept.is_impossible
-                        && self.algorithm == Algorithm::Sliced
-                        && add_all_pairs(context, &mut pairs);
                     proposals.candidates.push(Candidate {
                         key,
-                        tries: pairs.iter().map(next).collect(),
-                        is_complete: kept.is_impossible || is_all,
+                        tries: kept.pairs.iter().map(next).collect(),
+                        is_complete: kept.is_impossible,
                         is_impossible: kept.is_impossible,
                         is_only_by_value: true,
                         hangs_on: kept.is_impossible.then_some(Sight::Updates),
@@ -366,14 +317,13 @@ impl Check for Race {
         let members = self.members(context, &classes, open.flatten().copied());
         for key in chosen {
             let group = &classes.groups[key as usize];
-            let mut pairs = spread::pairs(group, &members, context.options);
+            let pairs = spread::pairs(group, &members, context.options);
             self.proposed.push((key, pairs[0]));
-            let is_all = self.algorithm == Algorithm::Sliced && add_all_pairs(context, &mut pairs);
             let tries = pairs.iter().map(|pair| Try { executed: Vec::new(), next: pair.to_vec() });
             proposals.candidates.push(Candidate {
                 key,
                 tries: tries.collect(),
-                is_complete: is_all,
+                is_complete: false,
                 is_conceivable: self.algorithm == Algorithm::Shb,
                 is_sure: group.sure.is_some(),
                 ..Candidate::default()
