@@ -227,10 +227,13 @@ fn however_a_program_ends_each_process_has_the_verdict_of_its_trace() {
 /// Many records of several threads, so that the buffer is written and used again all the time.
 const BUSY: &str = r#"
 #include <pthread.h>
+#include <unistd.h>
 int data[64];
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *work(void *of) {
     for (int i = 0; i < 60000; i++) {
+        // However fast the machine is, there is time for copies.
+        if (i % 6000 == 0) usleep(20000);
         pthread_mutex_lock(&lock);
         data[i % 64] += i * 7919;
         pthread_mutex_unlock(&lock);

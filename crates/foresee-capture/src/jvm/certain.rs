@@ -908,9 +908,11 @@ impl Certain {
                     Some((_, true)) if is_shared => {}
                     Some((known, _)) if is_blind => learn(&mut me.run, &known.run),
                     Some((known, _)) => {
+                        let mut theirs = known.certain.iter().enumerate();
+                        let is_new = theirs.any(|(other, &time)| at(&me.certain, other) < time);
                         me.learn(known);
                         // If the semaphore turns out to be no lock, this was not certain.
-                        if lock & SEMAPHORE != 0 {
+                        if is_new && lock & SEMAPHORE != 0 {
                             self.excused.insert(lock & !SEMAPHORE);
                         }
                     }
