@@ -2,6 +2,7 @@
 
 pub mod assembler;
 mod captured;
+mod clock;
 pub mod compiler;
 pub mod explore;
 pub mod failure;

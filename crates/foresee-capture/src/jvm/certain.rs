@@ -22,6 +22,7 @@
 use std::sync::Arc;
 
 use super::{HashMap, HashSet};
+use crate::clock::{Clock, at, learn};
 
 /// The maximum number of contexts at one time; clocks have this size.
 const MOST_CONTEXTS: usize = 2048;
@@ -34,26 +35,11 @@ const MOST_ELEMENTS: usize = 1 << 20;
 /// The maximum number of pairs of nested locks.
 const MOST_NESTED: usize = 1 << 12;
 
-type Clock = Vec<u32>;
-
 /// What a context knows of others: for certain, and in this run.
 #[derive(Clone, Debug, Default)]
 struct Known {
     certain: Clock,
     run: Clock,
-}
-
-fn learn(clock: &mut Clock, other: &[u32]) {
-    if clock.len() < other.len() {
-        clock.resize(other.len(), 0);
-    }
-    for (mine, &theirs) in clock.iter_mut().zip(other) {
-        *mine = theirs.max(*mine);
-    }
-}
-
-fn at(clock: &[u32], context: usize) -> u32 {
-    clock.get(context).copied().unwrap_or(0)
 }
 
 /// What two clocks have in common.

@@ -32,6 +32,7 @@ use std::rc::Rc;
 use foresee_rt::format::{Tag, block, channel, task};
 
 use super::{HashMap, HashSet};
+use crate::clock::{Clock, at, learn};
 
 /// The maximum number of contexts; each has a clock of this size.
 const MOST_CONTEXTS: usize = 4096;
@@ -41,8 +42,6 @@ const MOST_ACCESSES: usize = 64;
 const MOST_COMPARED: u64 = 1 << 19;
 /// The stacks of threads are smaller than this.
 const STACK: u64 = 64 << 20;
-
-type Clock = Vec<u32>;
 
 #[derive(Debug, Default)]
 struct Context {
@@ -194,19 +193,6 @@ pub(super) struct CertainOrder {
     pub(super) late: Vec<Unordered>,
     /// Whether not everything was compared.
     pub(super) is_cut: bool,
-}
-
-fn learn(clock: &mut Clock, other: &[u32]) {
-    if clock.len() < other.len() {
-        clock.resize(other.len(), 0);
-    }
-    for (mine, &theirs) in clock.iter_mut().zip(other) {
-        *mine = theirs.max(*mine);
-    }
-}
-
-fn at(clock: &[u32], context: usize) -> u32 {
-    clock.get(context).copied().unwrap_or(0)
 }
 
 impl CertainOrder {
